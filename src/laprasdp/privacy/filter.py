@@ -1,0 +1,203 @@
+"""Filters: what has been spent, in exact integers, and the refusal of what would pass the budget.
+
+A filter never sees data.  A charge is checked whole before anything is changed; the sum that a filter
+holds is what the ledger's entries add up to, in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from laprasdp.domain import Domain
+from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, Budget
+from laprasdp.query import Query
+
+
+@dataclass(frozen=True)
+class BasicCharge:
+    """
+    A release that is (ε, δ)-DP on its own.
+
+    Attributes
+    ----------
+    epsilon : int
+        Units of 2⁻⁴⁰.
+    delta : int
+        Units of 2⁻¹⁰⁰.
+    draws : int
+        Noise values that the release draws.
+    """
+
+    epsilon: int
+    delta: int
+    draws: int
+
+    @property
+    def price(self) -> float:
+        """ε of the release."""
+        return self.epsilon / 2.0**EPSILON_BITS
+
+
+@dataclass(frozen=True)
+class CellCharge:
+    """
+    A Gaussian release, charged cell by cell.
+
+    Attributes
+    ----------
+    amounts : Query
+        What each cell is charged: the diagonal of ``AᵀA`` in units of 2⁻⁴⁰, rounded up.
+    draws : int
+        Noise values that the release draws.
+    """
+
+    amounts: Query
+    draws: int
+
+    @property
+    def price(self) -> float:
+        """μ² of the release: the largest charge of a cell."""
+        return int(self.amounts.weights.max()) / 2.0**MU_BITS
+
+
+Charge = BasicCharge | CellCharge
+
+
+class Filter(Protocol):
+    """
+    Refuses a charge that would pass the budget.
+
+    Privacy
+    -------
+    Assumes that every release is spent here before it leaves, and that its charge bounds what it reveals.
+    Guarantees that the sum of everything spent is within the budget, however charges were chosen.
+    """
+
+    def check(self, charge: Charge) -> None:
+        """Raise BudgetExhausted, and change nothing, where `charge` does not fit."""
+
+    def spend(self, charge: Charge) -> None:
+        """Add `charge`, or raise BudgetExhausted and change nothing."""
+
+    @property
+    def spent(self) -> float:
+        """What is spent: ε under basic accounting, μ² under Gaussian."""
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the same unit."""
+
+
+class BasicFilter:
+    """
+    Adaptive sums of ε and δ.
+
+    Notes
+    -----
+    **Privacy.**  Assumes each charge (ε_i, δ_i) is a release that is (ε_i, δ_i)-DP given all before it.
+    Guarantees (ε, δ)-DP of the whole, for adaptively chosen charges (docs/proofs/gaussian.md; Rogers,
+    Roth, Ullman, Vadhan 2016).
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._limits = (budget.epsilon_units, budget.delta_units, budget.coordinates)
+        self._sums = (0, 0, 0)
+
+    def check(self, charge: Charge) -> None:
+        self._after(charge)
+
+    def spend(self, charge: Charge) -> None:
+        self._sums = self._after(charge)
+
+    @property
+    def spent(self) -> float:
+        return self._sums[0] / 2.0**EPSILON_BITS
+
+    @property
+    def spent_delta(self) -> float:
+        """Sum of δ spent."""
+        return float(Fraction(self._sums[1], 2**DELTA_BITS))
+
+    @property
+    def remaining(self) -> float:
+        return (self._limits[0] - self._sums[0]) / 2.0**EPSILON_BITS
+
+    def _after(self, charge: Charge) -> tuple[int, int, int]:
+        if not isinstance(charge, BasicCharge):
+            raise TypeError("a basic filter takes (ε, δ) charges")
+        if min(charge.epsilon, charge.delta, charge.draws) < 0:
+            raise ValueError("a charge is never negative")
+        epsilon, delta, draws = self._sums
+        sums = (epsilon + charge.epsilon, delta + charge.delta, draws + charge.draws)
+        for name, after, limit in zip(("ε", "δ", "noise values"), sums, self._limits, strict=True):
+            if after > limit:
+                raise BudgetExhausted(f"the budget has no room for this: {name} would be passed")
+        return sums
+
+
+class GaussianFilter:
+    """
+    Sum of ``K = Σ AᵀA`` on the diagonal, cell by cell; refuses where ``max_i K_ii`` would pass μ².
+
+    Parameters
+    ----------
+    budget : Budget
+    domain_wide : Query
+        What the cells are.
+
+    Notes
+    -----
+    The exact sum is kept over the joint classes of all charges while those are few enough
+    (``query.MAX_CLASSES``); beyond, the sum so far is replaced by its maximum on every cell, which is
+    never less.  Disjoint queries therefore compose in parallel.
+
+    **Privacy.**  Assumes each release is ``A x + N(0, I)`` with amounts that are at least the diagonal of
+    ``AᵀA`` (times the squared number of rows a unit may have).  Guarantees μ-GDP of the whole, for
+    adaptively chosen releases (docs/proofs/filter.md).
+    """
+
+    def __init__(self, budget: Budget, domain: Domain) -> None:
+        self._limit, self._coordinates = budget.mu_squared_units, budget.coordinates
+        self._cells, self._draws = Query.constant(domain, 0), 0
+
+    def check(self, charge: Charge) -> None:
+        self._after(charge)
+
+    def spend(self, charge: Charge) -> None:
+        self._cells, self._draws = self._after(charge)
+
+    @property
+    def spent(self) -> float:
+        return int(self._cells.weights.max()) / 2.0**MU_BITS
+
+    @property
+    def remaining(self) -> float:
+        return (self._limit - int(self._cells.weights.max())) / 2.0**MU_BITS
+
+    @property
+    def spent_units(self) -> int:
+        """Largest charge of a cell so far, in units of 2⁻⁴⁰."""
+        return int(self._cells.weights.max())
+
+    def _after(self, charge: Charge) -> tuple[Query, int]:
+        if not isinstance(charge, CellCharge):
+            raise TypeError("a Gaussian filter takes charges on cells")
+        if int(charge.amounts.weights.min()) < 0 or charge.draws < 0:
+            raise ValueError("a charge is never negative")
+        if int(charge.amounts.weights.max()) > self._limit:
+            raise BudgetExhausted("the budget has no room for this: μ² would be passed")
+        try:
+            cells = self._cells.combine(charge.amounts, np.add)
+        except UnsupportedQuery:
+            bound = Query.constant(self._cells.domain, int(self._cells.weights.max()))
+            cells = bound.combine(charge.amounts, np.add)
+        if int(cells.weights.max()) > self._limit:
+            raise BudgetExhausted("the budget has no room for this: μ² would be passed")
+        if self._draws + charge.draws > self._coordinates:
+            raise BudgetExhausted("the budget has no room for this: noise values would be passed")
+        return cells, self._draws + charge.draws

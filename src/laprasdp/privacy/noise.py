@@ -1,0 +1,180 @@
+r"""Noise on an integer lattice: exact samples for private data, seeded ones for simulations.
+
+Every release adds unit Gaussian noise on the lattice of multiples of 2⁻⁵².  A sample is handed out as an
+integer number of lattice steps, to be added to an integer in Python: no rounding, no overflow.  This is the
+only file that touches OpenDP.  docs/proofs/noise.md says what the difference to a Gaussian costs.
+"""
+
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from laprasdp.errors import BudgetError
+
+LATTICE_BITS = 52
+"""The noise lattice is the multiples of 2⁻⁵²; unit standard deviation is 2⁵² steps."""
+
+TV_BOUND = Fraction(1, 20 * 2 ** (2 * LATTICE_BITS))
+"""Total variation, for one coordinate, between lattice noise and the rounded Gaussian: at most 1/(20 s²)."""
+
+LAPLACE_LIMIT = 2**LATTICE_BITS
+"""Largest scale of Laplace noise, in steps; a sample leaves int64 with probability below e^(-2047)."""
+
+
+class NoiseSource(Protocol):
+    """Where the noise of a release comes from."""
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the source is seeded; such a source never meets private data."""
+        ...
+
+    def gaussian(self, count: int) -> list[int]:
+        """`count` independent unit Gaussians on the lattice, in steps of 2⁻⁵²; their deviation is 2⁵²."""
+        ...
+
+    def laplace(self, count: int, scale_units: int) -> list[int]:
+        r"""`count` independent discrete Laplace integers, :math:`P(z)\propto e^{-|z|/scale}`."""
+        ...
+
+
+class ExactNoise:
+    r"""
+    Exact samples from OpenDP, seeded by the operating system; the source for private data.
+
+    Notes
+    -----
+    OpenDP samples the discrete Gaussian and the discrete Laplace on the integers in exact rational
+    arithmetic, by rejection (Canonne, Kamath, Steinke).  It is given a zero vector, so that its int64 holds
+    noise and never data.
+
+    **Privacy.**  Assumes OpenDP's samplers and the operating system's randomness.  Guarantees independent
+    samples of the stated discrete distribution, except that a sample beyond int64 is clamped to its end:
+    a Gaussian one must pass 2048 standard deviations (probability below e^(-2²⁰)), a Laplace one at least
+    2047 scales.  The time that a sample takes is random and is not hidden.
+
+    References
+    ----------
+    Canonne, Kamath, Steinke.  The discrete Gaussian for differential privacy.  arXiv 2004.00010.
+    """
+
+    simulation = False
+
+    def __init__(self) -> None:
+        self._measurements: dict[int, Any] = {}  # OpenDP measurements by Laplace scale; 0 is the Gaussian
+
+    def gaussian(self, count: int) -> list[int]:
+        """
+        Unit Gaussians on the lattice.
+
+        Parameters
+        ----------
+        count : int
+            How many; zero gives an empty list.
+
+        Returns
+        -------
+        list of int
+            Steps of 2⁻⁵², standard deviation 2⁵².
+
+        Raises
+        ------
+        BudgetError
+            `count` is not an integer, or negative.
+        """
+        if _checked_count(count) == 0:
+            return []
+        if 0 not in self._measurements:
+            self._measurements[0] = _opendp_measurement("gaussian", 2**LATTICE_BITS)
+        return [int(value) for value in self._measurements[0]([0] * count)]
+
+    def laplace(self, count: int, scale_units: int) -> list[int]:
+        r"""
+        Discrete Laplace noise, :math:`P(z)=\tanh(1/2s)\,e^{-|z|/s}` for scale s.
+
+        Parameters
+        ----------
+        count : int
+            How many; zero gives an empty list.
+        scale_units : int
+            Scale s in steps, from 1 to 2⁵².  An integer answer that one record changes by at most Δ steps
+            (a vector: in L1 norm) is (Δ/s)-DP, up to the clamp.
+
+        Returns
+        -------
+        list of int
+            Steps.
+
+        Raises
+        ------
+        BudgetError
+            `count` or `scale_units` is not such an integer.
+        """
+        _checked_scale(scale_units)
+        if _checked_count(count) == 0:
+            return []
+        if scale_units not in self._measurements:
+            self._measurements = {key: kept for key, kept in self._measurements.items() if key == 0}
+            self._measurements[scale_units] = _opendp_measurement("laplace", scale_units)
+        return [int(value) for value in self._measurements[scale_units]([0] * count)]
+
+
+class SeededNoise:
+    """
+    Repeatable noise for simulations and tests: never for private data.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of a NumPy generator.
+
+    Notes
+    -----
+    **Privacy.**  None.  Whoever knows or guesses the seed subtracts the noise, and the low-order bits are
+    those of a rounded double.
+    """
+
+    simulation = True
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def gaussian(self, count: int) -> list[int]:
+        """`count` unit normals rounded to the lattice, in steps of 2⁻⁵²."""
+        normals = self._rng.standard_normal(_checked_count(count))
+        return [round(float(value) * 2**LATTICE_BITS) for value in normals]
+
+    def laplace(self, count: int, scale_units: int) -> list[int]:
+        """`count` discrete Laplace integers: the difference of two geometric ones."""
+        _checked_scale(scale_units)
+        first, second = self._rng.standard_exponential((2, _checked_count(count))) * scale_units
+        return [int(a) - int(b) for a, b in zip(np.floor(first), np.floor(second), strict=True)]
+
+
+def _opendp_measurement(kind: str, scale: int) -> Any:
+    """OpenDP's measurement that adds discrete noise of `scale` to a vector of int64, of any length."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    if kind == "gaussian":
+        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=float(scale))
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=float(scale))
+
+
+def _checked_count(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise BudgetError(f"the number of noise values must be an integer and not negative, got {count!r}")
+    return count
+
+
+def _checked_scale(scale_units: int) -> None:
+    if (
+        isinstance(scale_units, bool)
+        or not isinstance(scale_units, int)
+        or not 1 <= scale_units <= LAPLACE_LIMIT
+    ):
+        raise BudgetError(
+            f"the scale of Laplace noise must be an integer from 1 to 2^52 steps, got {scale_units!r}"
+        )

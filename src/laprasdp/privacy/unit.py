@@ -1,0 +1,37 @@
+"""The privacy unit: what one neighbour may add or remove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from laprasdp.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """
+    One row, or all rows of one person with a declared maximum.
+
+    Parameters
+    ----------
+    column : str, optional
+        The column that names the person; without it every row is a unit of its own.
+    max_rows : int
+        Rows of one person that count; the others are dropped before anything is asked.
+
+    Notes
+    -----
+    **Privacy.**  Adding or removing one person changes at most `max_rows` rows, so a release whose
+    largest column L2 norm is `c` is `max_rows`·`c`-GDP for the unit.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise ConfigError(f"the privacy unit's column must be a name, not {self.column!r}")
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
+            raise ConfigError(f"max_rows must be a whole number of at least 1, not {self.max_rows!r}")
+        if self.column is None and self.max_rows != 1:
+            raise ConfigError("max_rows needs the column that names the person")
