@@ -1,0 +1,240 @@
+"""A measurement: which integer combinations of queries a release measures, on an exact grid.
+
+``Ã = matrix · F / 2^bits`` for queries F with integer weights and an integer matrix, so ``Ã x`` is an
+integer multiple of 2^-bits for every table.  Column norms are recomputed from the integers; nothing about
+the privacy of a release rests on a rounded number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.columns import Columns
+from laprasdp.errors import BudgetExhausted
+from laprasdp.privacy.budget import MU_BITS
+from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
+from laprasdp.query import Query
+from laprasdp.strategy.optimize import Floats
+from laprasdp.workload import Workload
+
+GRID_BITS = 20
+"""Bits of an optimised strategy's grid: its squared norms are whole units of the ledger."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """
+    What one release measures.
+
+    Attributes
+    ----------
+    queries : tuple of b Query
+        F, whose exact answers are read from the table.
+    matrix : (r, b) object array of int, or int
+        Numerators of the strategy over F; an int stands for that multiple of the identity.
+    bits : int
+        The grid is the multiples of 2^-bits.
+    law : {"gaussian", "laplace"}
+        Noise on each row: unit Gaussian on the lattice 2⁻⁵²; or discrete Laplace of `scale` grid steps.
+    scale : int
+        Scale of Laplace noise in steps of the grid; 0 for Gaussian noise.
+    """
+
+    queries: tuple[Query, ...]
+    matrix: npt.NDArray[Any] | int
+    bits: int
+    law: Literal["gaussian", "laplace"] = "gaussian"
+    scale: int = 0
+
+    @property
+    def draws(self) -> int:
+        """Noise values that the release draws."""
+        return len(self.queries) if isinstance(self.matrix, int) else len(self.matrix)
+
+    def release(self, answers: Sequence[int], noise: NoiseSource) -> tuple[int, ...]:
+        """
+        Noisy strategy answers in steps of the noise lattice.
+
+        Parameters
+        ----------
+        answers : sequence of b int
+            Exact answers of `queries`.  Private.
+        noise : NoiseSource
+
+        Returns
+        -------
+        tuple of r int
+            Steps of 2⁻⁵² for Gaussian noise, of 2^-bits for Laplace noise.
+
+        Notes
+        -----
+        **Privacy.**  Assumes that `answers` are exact and that the charge of this measurement was checked.
+        Guarantees what docs/proofs/noise.md states for a strategy with these column norms: all arithmetic
+        on private numbers is on Python integers.
+        """
+        if isinstance(self.matrix, int):
+            exact = [self.matrix * answer for answer in answers]
+        else:
+            exact = [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
+        if self.law == "laplace":
+            drawn, shift = noise.laplace(len(exact), self.scale), 0
+        else:
+            drawn, shift = noise.gaussian(len(exact)), LATTICE_BITS - self.bits
+        return tuple((value << shift) + step for value, step in zip(exact, drawn, strict=True))
+
+    def values(self, noisy: Sequence[int]) -> Floats:
+        """
+        Noisy strategy answers as floats; unit noise for Gaussian measurements.
+
+        Returns
+        -------
+        (r,) float array
+        """
+        steps = 2 ** (self.bits if self.law == "laplace" else LATTICE_BITS)
+        return np.array([step / steps for step in noisy], dtype=float)
+
+    @cached_property
+    def _squares(self) -> npt.NDArray[Any]:
+        """Squared column norms of the integer matrix ``matrix · F``, on classes or distinct columns."""
+        if self._single:
+            rows = self.queries[0].weights[np.newaxis]
+        elif isinstance(self.matrix, int):
+            rows = self._columns.values
+        else:
+            rows = _exact_product(self.matrix, self._columns.values)
+        top = int(np.abs(rows).max())
+        rows = rows.astype(object) if top * top * len(rows) >= 2**62 else rows
+        return np.asarray((rows * rows).sum(axis=0))
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Workload(self.queries).columns
+
+    @property
+    def _single(self) -> bool:
+        return len(self.queries) == 1 and isinstance(self.matrix, int)
+
+    @property
+    def largest_square(self) -> int:
+        """Largest squared column norm of ``F``, or of ``matrix · F``, before the grid is divided out."""
+        return int(self._squares.max())
+
+    def amounts(self, max_rows: int = 1) -> Query:
+        """
+        What each cell is charged, in units of 2⁻⁴⁰ μ², rounded up.
+
+        Parameters
+        ----------
+        max_rows : int
+            Rows that one privacy unit may have.
+
+        Notes
+        -----
+        **Privacy.**  Guarantees at least ``max_rows²`` times the diagonal of ``ÃᵀÃ`` on every cell, by
+        integer arithmetic.
+        """
+        factor = Fraction(max_rows**2 * 2**MU_BITS, 4**self.bits)
+        if isinstance(self.matrix, int):
+            factor *= self.matrix**2
+        distinct, where = np.unique(self._squares, return_inverse=True)
+        charged = np.array([math.ceil(int(value) * factor) for value in distinct], dtype=np.int64)
+        amounts = charged[where].reshape(self._squares.shape)
+        if self._single:
+            return self.queries[0].spread(amounts)
+        return self._columns.spread(self.queries[0], amounts)
+
+
+def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -> Measurement:
+    """
+    Each query measured by itself, all with one scale, as strongly as `mu_squared` allows.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        Disjoint queries (the groups of a GROUP BY) share the allowance at no loss.
+    mu_squared : Fraction
+        Largest squared column norm that the release may have, all rows of a unit together.
+    max_rows : int
+        Rows that one privacy unit may have.
+
+    Raises
+    ------
+    BudgetExhausted
+        The allowance is too small to measure anything on the lattice.
+
+    Notes
+    -----
+    With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
+    """
+    largest = Measurement(tuple(queries), 1, LATTICE_BITS).largest_square * max_rows**2
+    scale = math.isqrt(math.floor(mu_squared * 4**LATTICE_BITS / largest))
+    if scale < 2**16:
+        raise BudgetExhausted("the allowance left for this query is too small to measure it")
+    return Measurement(tuple(queries), scale, LATTICE_BITS)
+
+
+def quantize(
+    queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1
+) -> Measurement:
+    """
+    An optimised strategy on the grid, scaled to `mu_squared` and never above it.
+
+    Parameters
+    ----------
+    queries : sequence of m Query
+        The workload W.
+    encode : (r, m) float array
+        Y; the strategy is ``A = Y W``, with largest column norm 1.
+    mu_squared : Fraction
+        Largest squared column norm that the release may have, all rows of a unit together.
+    max_rows : int
+        Rows that one privacy unit may have.
+    """
+    bits = GRID_BITS + max(query.sensitivity for query in queries).bit_length() - 1
+    limit = math.floor(mu_squared * 2**MU_BITS)
+    target = math.sqrt(mu_squared) / max_rows * 2**bits
+    for attempt in range(64):
+        scaled = np.rint(encode * (target * (1 - attempt * 2.0**-21)))
+        matrix = np.array([[int(entry) for entry in row] for row in scaled.tolist()], dtype=object)
+        measurement = Measurement(tuple(queries), matrix, bits)
+        if int(measurement.amounts(max_rows).weights.max()) <= limit:
+            return measurement
+    raise BudgetExhausted("the allowance left for the predicted queries is too small to measure them")
+
+
+def decoding(measurement: Measurement) -> Floats:
+    """
+    The linear map from a matrix measurement's values to its queries' answers.
+
+    Returns
+    -------
+    (b, r) float array
+        D with ``F = D Ã``; a query's variance is the squared norm of its row.
+    """
+    values = Workload(measurement.queries).columns.values
+    assert not isinstance(measurement.matrix, int)
+    strategy = _exact_product(measurement.matrix, values).astype(float) / 2.0**measurement.bits
+    basis, triangle = np.linalg.qr(strategy.T)
+    right = basis.T @ values.T.astype(float)
+    decode: Floats = np.linalg.solve(triangle, right).T
+    worst = float(np.abs(decode @ strategy - values).max())
+    if worst > 1e-7 * max(1.0, float(np.abs(values).max())):
+        raise ArithmeticError(f"the quantised strategy misses its workload by {worst:g}")
+    return decode
+
+
+def _exact_product(matrix: npt.NDArray[Any], values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Integer matrix product without rounding: doubles while every partial sum is below 2^53."""
+    bound = sum(max(abs(int(entry)) for entry in column) for column in matrix.T.tolist())
+    if bound * max(1, int(np.abs(values).max())) < 2**53:
+        rounded = np.rint(matrix.astype(float) @ values.astype(float))
+        return np.asarray(rounded, dtype=np.int64)
+    return np.asarray(matrix @ values.astype(object))
