@@ -169,6 +169,11 @@ class Query:
         """Largest absolute weight of a cell: how much one row can change the answer."""
         return int(np.abs(self.weights).max())
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether the weight is 0 on every cell: no table of this domain can change the answer."""
+        return not self.weights.any()
+
     @cached_property
     def key(self) -> str:
         """SHA-256 of the canonical form: the same for every statement of the same meaning."""

@@ -22,11 +22,11 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
 from laprasdp.query import Query
-from laprasdp.strategy.optimize import Floats
+from laprasdp.strategy.dual import Floats
 from laprasdp.workload import Workload
 
-GRID_BITS = 20
-"""Bits of an optimised strategy's grid: its squared norms are whole units of the ledger."""
+GRID_BITS = 24
+"""Bits of an optimised strategy's grid: fine enough to lose nothing, coarse enough for int64."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,13 @@ class Measurement:
     def draws(self) -> int:
         """Noise values that the release draws."""
         return len(self.queries) if isinstance(self.matrix, int) else len(self.matrix)
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise on each of `values`: 1 for unit Gaussian noise."""
+        if self.law == "gaussian":
+            return 1.0
+        return 1 / (2 * math.sinh(0.5 / self.scale) ** 2) / 4.0**self.bits
 
     def release(self, answers: Sequence[int], noise: NoiseSource) -> tuple[int, ...]:
         """
@@ -176,7 +183,7 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     """
     largest = Measurement(tuple(queries), 1, LATTICE_BITS).largest_square * max_rows**2
     scale = math.isqrt(math.floor(mu_squared * 4**LATTICE_BITS / largest))
-    if scale < 2**16:
+    if scale < 2**8:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
     return Measurement(tuple(queries), scale, LATTICE_BITS)
 
@@ -198,15 +205,20 @@ def quantize(
     max_rows : int
         Rows that one privacy unit may have.
     """
-    bits = GRID_BITS + max(query.sensitivity for query in queries).bit_length() - 1
     limit = math.floor(mu_squared * 2**MU_BITS)
-    target = math.sqrt(mu_squared) / max_rows * 2**bits
-    for attempt in range(64):
-        scaled = np.rint(encode * (target * (1 - attempt * 2.0**-21)))
+    target = math.sqrt(mu_squared) / max_rows
+    largest_weight = max(query.sensitivity for query in queries)
+    finer = max(0, math.frexp(largest_weight / max(target, 2.0**-LATTICE_BITS))[1] - 1)
+    bits = min(GRID_BITS + finer, LATTICE_BITS)
+    target *= 2.0**bits
+    for _ in range(8 if target / largest_weight >= 2**10 else 0):
+        scaled = np.rint(encode * target)
         matrix = np.array([[int(entry) for entry in row] for row in scaled.tolist()], dtype=object)
         measurement = Measurement(tuple(queries), matrix, bits)
-        if int(measurement.amounts(max_rows).weights.max()) <= limit:
+        largest = int(measurement.amounts(max_rows).weights.max())
+        if largest <= limit:
             return measurement
+        target *= math.sqrt(limit / largest) * (1 - 2.0**-22)
     raise BudgetExhausted("the allowance left for the predicted queries is too small to measure them")
 
 

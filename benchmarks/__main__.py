@@ -1,0 +1,70 @@
+"""Run one benchmark by name: a table for people, one JSON object a line with ``--json``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+NAMES = {"solver": "benchmarks.solver", "stream": "benchmarks.stream"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """
+    Run the benchmark that the command line names.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Command line without the program's name; that of the process when absent.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("name", choices=sorted(NAMES))
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--full", action="store_true", help="also run what takes minutes")
+    size.add_argument("--quick", action="store_true", help="run the smallest sizes only")
+    chosen = parser.parse_args(arguments)
+    found: Iterator[dict[str, Any]] = importlib.import_module(NAMES[chosen.name]).rows(
+        full=chosen.full, quick=chosen.quick
+    )
+    if chosen.json:
+        for row in found:
+            print(json.dumps(row), flush=True)
+        return 0
+    rows = []
+    progress = Console(stderr=True)
+    with progress.status(f"{chosen.name}: first row"):
+        for row in found:
+            rows.append(row)
+            progress.print("  ".join(f"{key}={_text(value)}" for key, value in row.items()), highlight=False)
+    headers = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(title=chosen.name)
+    for header in headers:
+        numeric = all(not isinstance(row.get(header), str) for row in rows)
+        table.add_column(header, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_text(row.get(header)) for header in headers))
+    Console().print(table)
+    return 0
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

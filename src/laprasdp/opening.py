@@ -1,0 +1,147 @@
+"""Opening a session: settings and predictions are checked, the table is found, nothing is released yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from laprasdp.data.table import Table
+from laprasdp.domain import Domain
+from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.ledger.ledger import Ledger
+from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.pacing.pacing import Reading
+from laprasdp.plan import describe
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Setting
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.noise import ExactNoise, NoiseSource
+from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.query import Query
+from laprasdp.session import DEFAULT_POLICY, Session
+from laprasdp.sql.parse import Statement, parse
+
+
+def open_session(
+    source: str | os.PathLike[str] | Any,
+    domain: Domain,
+    *,
+    budget: Budget,
+    horizon: int = 100,
+    predictions: Iterable[str | Query] = (),
+    policy: str = DEFAULT_POLICY,
+    accounting: str = "gaussian",
+    split: str = "matrix-heavy",
+    reading: Reading | None = None,
+    unit: PrivacyUnit | None = None,
+    table: str | None = None,
+    name: str | None = None,
+    public: bool = False,
+    noise: NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Session:
+    """
+    Open a table for private questions.
+
+    Parameters
+    ----------
+    source : path, Arrow table, pandas or Polars data frame, or Table
+        Any file that DuckDB reads, a DuckDB database with `table`, or a table in memory.
+    domain : Domain
+    budget : Budget
+        (ε, δ) for everything that the session will ever release.
+    horizon : int
+        Statements that the budget is paced for.
+    predictions : iterable of str or Query
+        The queries that are expected; a GROUP BY predicts each of its groups.  They must not come from
+        somebody who has seen the table.
+    policy : str
+        A name of `laprasdp.policy.catalog.POLICIES`.
+    accounting : {"gaussian", "basic"}
+        Gaussian DP on cells, or basic composition as in the paper.
+    split : {"matrix-heavy", "query-heavy", "reserve-heavy", "equal"}
+    reading : Reading, optional
+        How the paper is read where it is silent.
+    unit : PrivacyUnit, optional
+        One row, unless a column names persons.
+    table : str, optional
+        The table inside a DuckDB database.
+    name : str, optional
+        How statements call the table; the table's or the file's name otherwise.
+    public : bool
+        The table is public; only then may `noise` be seeded.
+    noise : NoiseSource, optional
+        OpenDP's exact samples otherwise.
+    ledger : Ledger, optional
+        In memory otherwise.
+
+    Raises
+    ------
+    LaprasError
+        Something is declared wrongly or cannot be read; the message says what.
+    """
+    unit = unit or PrivacyUnit()
+    if not isinstance(budget, Budget):
+        raise ConfigError(f"budget must be a Budget, not {budget!r}")
+    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit)
+    names, queries = read_predictions(predictions, domain, opened.name)
+    setting = Setting(
+        domain,
+        budget,
+        horizon,
+        queries,
+        accounting,  # type: ignore[arg-type]
+        split,
+        unit,
+        reading or Reading(),
+    )
+    return Session(
+        opened,
+        policy_named(policy, setting),
+        noise=noise or ExactNoise(),
+        ledger=ledger or MemoryLedger(),
+        public=public,
+        predicted=names,
+    )
+
+
+def read_predictions(
+    predictions: Iterable[str | Query], domain: Domain, table: str
+) -> tuple[list[str], tuple[Query, ...]]:
+    """
+    Predicted statements as distinct queries, and how to call them.
+
+    Raises
+    ------
+    UnsupportedQuery
+        A prediction cannot be asked, or no cell of the domain can match it; the message says which.
+    """
+    if isinstance(predictions, str):
+        raise ConfigError("predictions are a list of statements, not one text")
+    named: dict[Query, str] = {}
+    for place, prediction in enumerate(predictions, start=1):
+        try:
+            if isinstance(prediction, Query):
+                if prediction.domain != domain:
+                    raise UnsupportedQuery("the query is over another domain")
+                parsed = Statement(text=describe(prediction), queries=(prediction.canonical(),))
+            else:
+                parsed = parse(prediction, domain, table)
+            if all(query.is_zero for query in parsed.queries):
+                raise UnsupportedQuery("no cell of the declared domain can match it")
+        except UnsupportedQuery as error:
+            raise type(error)(f"prediction {place}: {error}") from None
+        for index, query in enumerate(parsed.queries):
+            if not query.is_zero:
+                label = f" [{', '.join(map(str, parsed.groups[index]))}]" if parsed.by else ""
+                named.setdefault(query, parsed.text + label)
+    return list(named.values()), tuple(named)
+
+
+def _opened(source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit) -> Table:
+    from laprasdp.data.duckdb import DuckDBTable
+
+    where = Path(source) if isinstance(source, os.PathLike) else source
+    return DuckDBTable(where, domain, table=table, name=name, unit=unit)

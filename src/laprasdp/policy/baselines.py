@@ -1,0 +1,223 @@
+"""What LAPRAS is compared with: independent noise, noisy histograms, an optimum that knows the stream."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
+from laprasdp.ledger.ledger import Release
+from laprasdp.policy.lapras import MatrixRelease
+from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.privacy.budget import EPSILON_BITS
+from laprasdp.privacy.filter import BasicCharge
+from laprasdp.privacy.noise import LAPLACE_LIMIT
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.measurement import GRID_BITS, Measurement
+from laprasdp.workload import Workload
+
+MAX_HISTOGRAM = 10_000
+
+
+class Independent(Policy):
+    """
+    An equal share of the budget, and fresh noise, for every statement; predictions are ignored.
+
+    Parameters
+    ----------
+    setting : Setting
+    name : str
+    """
+
+    def __init__(self, setting: Setting, name: str = "independent") -> None:
+        super().__init__(setting)
+        self.name = name
+        self._measured = 0
+
+    def allowance(self, position: int) -> int:
+        return self.accounting.total // self.setting.horizon if self._measured < self.setting.horizon else 0
+
+    def expected_variance(self, query: Query) -> float | None:
+        return None
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        return [self._variance_at(self.accounting.total // self.setting.horizon)] * sum(arrivals)
+
+    def _advance(self, position: int) -> None:
+        self._measured += 1
+
+
+class Laplace(Independent):
+    """
+    Independent discrete Laplace noise: pure ε-DP under basic accounting, no δ is spent.
+
+    Notes
+    -----
+    **Privacy.**  A statement of L1 sensitivity Δ with noise of scale Δ/ε_i is ε_i-DP.
+    """
+
+    law = "laplace"
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, "laplace")
+        if self.accounting.name != "basic":
+            raise BudgetError('Laplace noise is accounted for in ε: use accounting "basic"')
+
+    def _measure(self, queries: Sequence[Query], allowance: int) -> Measurement:
+        columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
+        sensitivity = int(np.abs(columns).astype(object).sum(axis=0).max()) * self.setting.unit.max_rows
+        exact = sensitivity * 2**EPSILON_BITS
+        bits = max(0, min(GRID_BITS, 50 - (exact // allowance).bit_length()))
+        scale = -((-exact << bits) // allowance)
+        if scale > LAPLACE_LIMIT:
+            raise BudgetExhausted("the allowance left for this query is too small to measure it")
+        return Measurement(tuple(queries), 2**bits, bits, "laplace", scale)
+
+    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
+        return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)
+
+    def _variance_at(self, allowance: int) -> float | None:
+        if allowance <= 0:
+            return None
+        point = Query.constant(self.setting.domain, 1)
+        return self._measure([point], allowance).noise_variance
+
+
+class Histogram(Policy):
+    """
+    One noisy count a cell, released before the stream with the whole budget; answers everything.
+
+    Parameters
+    ----------
+    setting : Setting
+    total : bool
+        Also measure the total, in the proportion that is optimal for random 0/1 queries: their second
+        moment is (I + 11ᵀ)/4, whose optimal strategy is ``c I`` with one row ``d 1``.
+
+    Raises
+    ------
+    UnsupportedQuery
+        The domain has more than ``MAX_HISTOGRAM`` cells.
+    """
+
+    def __init__(self, setting: Setting, *, total: bool = False) -> None:
+        super().__init__(setting)
+        self.name = "histogram-total" if total else "histogram"
+        cells = setting.domain.size
+        if cells > MAX_HISTOGRAM:
+            raise UnsupportedQuery(
+                f"the domain has {cells:,} cells; a noisy histogram is limited to {MAX_HISTOGRAM:,}: "
+                "coarsen an attribute or use another policy"
+            )
+        shape = setting.domain.shape
+        self._queries = tuple(
+            Query.count(setting.domain, **_labels(setting, levels))
+            for levels in itertools.product(*map(range, shape))
+        )
+        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / setting.unit.max_rows
+        ratio = (math.sqrt(cells + 1) - 1) / cells if total else 0.0  # d²/c²
+        self._point = math.floor(mu / math.sqrt(1 + ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._sum = math.floor(self._point * math.sqrt(ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._cells: Floats | None = None
+
+    def opening(self) -> Grant:
+        allowance = self.accounting.total
+        if self._point == 0:
+            raise BudgetExhausted("the budget is too small to measure a histogram")
+        if not self._sum:
+            scaled = Measurement(self._queries, int(self._point * 2**GRID_BITS), GRID_BITS)
+        else:
+            matrix = np.zeros((len(self._queries) + 1, len(self._queries)), dtype=object)
+            np.fill_diagonal(matrix, int(self._point * 2**GRID_BITS))
+            matrix[-1] = int(self._sum * 2**GRID_BITS)
+            scaled = Measurement(self._queries, matrix, GRID_BITS)
+        return self._granted(scaled, allowance)
+
+    def allowance(self, position: int) -> int:
+        return 0
+
+    def recall(self, query: Query) -> Estimate | None:
+        if self._cells is None:
+            return None
+        value = float(query.vector() @ self._cells)
+        return Estimate(value, self._variance(query), "histogram")
+
+    def expected_variance(self, query: Query) -> float:
+        return self._variance(query)
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        """The variance of a query on half of all cells."""
+        cells = len(self._queries)
+        return [self._half(cells / 2, cells / 2)] * sum(arrivals)
+
+    def _variance(self, query: Query) -> float:
+        vector = query.vector().astype(float)
+        return self._half(float(vector @ vector), float(vector.sum()))
+
+    def _half(self, squares: float, total: float) -> float:
+        """``qᵀ(c² I + d² 11ᵀ)⁻¹q`` from the sum of squared weights and the sum of weights."""
+        c, d = float(self._point**2), float(self._sum**2)
+        return (squares - d * total**2 / (c + len(self._queries) * d)) / c
+
+    def _open(self, release: Release) -> None:
+        values = release.measurement.values(release.noisy)
+        cells = len(self._queries)
+        if not self._sum:
+            self._cells = values / self._point
+            return
+        pulled = self._point * values[:cells] + self._sum * values[cells]
+        c, d = self._point**2, self._sum**2
+        self._cells = (pulled - d * pulled.sum() / (c + cells * d)) / c
+
+
+class Offline(Policy):
+    """
+    The matrix mechanism with the whole budget on the prediction set: the optimum if that is the stream.
+
+    Parameters
+    ----------
+    setting : Setting
+        With at least one prediction; other queries are refused.
+    """
+
+    name = "offline"
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        if not setting.predictions:
+            raise BudgetError("the offline optimum needs the stream as predictions")
+        self._answers: dict[str, Estimate] = {}
+
+    @cached_property
+    def _matrix(self) -> MatrixRelease:
+        return MatrixRelease(self.setting, self.accounting.total, gap=1e-6)
+
+    def opening(self) -> Grant:
+        return self._matrix.grant()
+
+    def allowance(self, position: int) -> int:
+        return 0
+
+    def recall(self, query: Query) -> Estimate | None:
+        return self._answers.get(query.key)
+
+    def expected_variance(self, query: Query) -> float | None:
+        if query not in self.setting.predictions:
+            return None
+        return float(self._matrix.variances[self.setting.predictions.index(query)])
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        return [None] * sum(arrivals)
+
+    def _open(self, release: Release) -> None:
+        self._answers = self._matrix.estimates(release)
+
+
+def _labels(setting: Setting, levels: Sequence[int]) -> dict[str, object]:
+    domain = setting.domain
+    return {name: domain[name].label(level) for name, level in zip(domain.names, levels, strict=True)}

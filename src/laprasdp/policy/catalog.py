@@ -1,0 +1,37 @@
+"""The policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from laprasdp.errors import ConfigError
+from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
+from laprasdp.policy.lapras import smooth, smooth_cache, static
+from laprasdp.policy.policy import Policy, Setting
+
+POLICIES: dict[str, Callable[[Setting], Policy]] = {
+    "static": static,
+    "smooth": smooth,
+    "smooth-cache": smooth_cache,
+    "independent": Independent,
+    "laplace": Laplace,
+    "histogram": Histogram,
+    "histogram-total": lambda setting: Histogram(setting, total=True),
+    "offline": Offline,
+}
+"""Name to policy; all under the protocol of `Policy`."""
+
+
+def policy_named(name: str, setting: Setting) -> Policy:
+    """
+    Build a policy.
+
+    Raises
+    ------
+    ConfigError
+        No policy of this name.
+    """
+    build = POLICIES.get(name.replace("_", "-").replace("+", "-"))
+    if build is None:
+        raise ConfigError(f"no policy {name!r}; there are {', '.join(POLICIES)}")
+    return build(setting)

@@ -1,0 +1,187 @@
+"""LAPRAS as the paper gives it: one release over the prediction set, paced noise for all other queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.ledger import Entry, Release
+from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
+from laprasdp.pacing.split import Pools, split_budget
+from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.measurement import Measurement, decoding, quantize
+from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.span import Span
+from laprasdp.workload import Workload
+
+_FEW_COLUMNS = 2_500
+
+
+class MatrixRelease:
+    """
+    The optimal strategy for the prediction set, on the grid, and what it answers.
+
+    Parameters
+    ----------
+    setting : Setting
+        With at least one prediction.
+    allowance : int
+        Units of the accounting that the release may use.
+    gap : float
+        Relative distance from the certified optimum at which the design stops; at least 1e-2 where the
+        predictions tell very many columns apart.
+
+    References
+    ----------
+    Li, Miklau, Hay, McGregor, Rastogi.  The matrix mechanism.  VLDB J. 24 (2015).
+    """
+
+    def __init__(self, setting: Setting, allowance: int, gap: float = 1e-4) -> None:
+        self._accounting, self._rows = setting.ledger_unit, setting.unit.max_rows
+        self.queries, self.allowance = setting.predictions, allowance
+        columns = Workload(self.queries).columns.values.astype(float)
+        optimum = optimize(columns, gap=gap if columns.shape[1] <= _FEW_COLUMNS else max(gap, 1e-2))
+        self.gap = optimum.gap
+        mu_squared = self._accounting.mu_squared(allowance)
+        self.measurement: Measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
+        self._decode = decoding(self.measurement)
+        self.variances: Floats = np.einsum("ij,ij->i", self._decode, self._decode)
+
+    def grant(self) -> Grant:
+        amounts = self.measurement.amounts(self._rows)
+        charge = self._accounting.charge(self.allowance, amounts, self.measurement.draws)
+        return Grant(self.measurement, charge, self.allowance)
+
+    def estimates(self, release: Release) -> dict[str, Estimate]:
+        """The answers of the prediction set, by canonical query."""
+        answers = self._decode @ self.measurement.values(release.noisy)
+        return {
+            query.key: Estimate(float(value), float(variance), "predicted")
+            for query, value, variance in zip(self.queries, answers, self.variances, strict=True)
+        }
+
+
+class Lapras(Policy):
+    """
+    Static, Smooth, or Smooth with the query cache.
+
+    Parameters
+    ----------
+    setting : Setting
+    name : str
+    pace : class of Pacing
+    cache : bool
+        Answer a query from what has been released where it is a combination of measured queries and its
+        variance is no worse than a fresh answer's at the paced budget.
+
+    References
+    ----------
+    LAPRAS, Algorithm 1; docs/decisions/reading-of-the-paper.md for what it leaves open.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        name: str,
+        pace: Callable[[Pools, int, int, Reading], Pacing],
+        *,
+        cache: bool = False,
+    ) -> None:
+        super().__init__(setting)
+        self.name = name
+        total = self.accounting.total
+        self._pools = split_budget(total, setting.split, predicted=bool(setting.predictions))
+        self._pace = pace
+        self._pacing = self._paced()
+        self._predicted: dict[str, Estimate] = {}
+        self._span = Span() if cache else None
+
+    def _paced(self) -> Pacing:
+        """The pacing before the stream."""
+        setting = self.setting
+        return self._pace(self._pools, self.accounting.total, setting.horizon, setting.reading)
+
+    @cached_property
+    def _matrix(self) -> MatrixRelease:
+        return MatrixRelease(self.setting, self._pools.matrix)
+
+    def opening(self) -> Grant | None:
+        return self._matrix.grant() if self.setting.predictions else None
+
+    def allowance(self, position: int) -> int:
+        return self._pacing.allowance(position)
+
+    def recall(self, query: Query) -> Estimate | None:
+        known = self._predicted.get(query.key) or super().recall(query)
+        if known is not None or self._span is None:
+            return known
+        found = self._span.find(query)
+        fresh = self._fresh_variance(query)
+        if found is None or (fresh is not None and found.variance > fresh):
+            return None
+        return Estimate(found.value, found.variance, "cache")
+
+    def learn(self, entry: Entry) -> None:
+        super().learn(entry)
+        if self._span is None or not isinstance(entry, Release):
+            return
+        measurement, scale = entry.measurement, 2.0**entry.measurement.bits
+        matrix = measurement.matrix
+        rows = (
+            np.eye(len(measurement.queries)) * (matrix / scale)
+            if isinstance(matrix, int)
+            else matrix.astype(float) / scale
+        )
+        self._span.add(measurement.queries, rows, measurement.values(entry.noisy))
+
+    def expected_variance(self, query: Query) -> float | None:
+        if query not in self._predicted_places:
+            return None
+        return float(self._matrix.variances[self._predicted_places[query]])
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        pacing, variances = self._paced(), []
+        for position, unpredicted in enumerate(arrivals, start=1):
+            if unpredicted:
+                variances.append(self._variance_at(pacing.allowance(position)))
+                pacing.advance(position)
+        return variances
+
+    @cached_property
+    def _predicted_places(self) -> dict[Query, int]:
+        return {query: place for place, query in enumerate(self.setting.predictions)}
+
+    def _open(self, release: Release) -> None:
+        self._predicted = self._matrix.estimates(release)
+
+    def _advance(self, position: int) -> None:
+        self._pacing.advance(position)
+
+    def _fresh_variance(self, query: Query) -> float | None:
+        """Variance of measuring `query` now, or None where that would be refused."""
+        try:
+            measurement = self.grant([query]).measurement
+        except BudgetExhausted:
+            return None
+        assert isinstance(measurement.matrix, int)
+        return 4.0**measurement.bits / measurement.matrix**2
+
+
+def static(setting: Setting) -> Lapras:
+    """Static Allocation."""
+    return Lapras(setting, "static", Static)
+
+
+def smooth(setting: Setting) -> Lapras:
+    """Smooth Allocation."""
+    return Lapras(setting, "smooth", Smooth)
+
+
+def smooth_cache(setting: Setting) -> Lapras:
+    """Smooth Allocation with the query cache."""
+    return Lapras(setting, "smooth-cache", Smooth, cache=True)

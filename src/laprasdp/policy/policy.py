@@ -1,0 +1,213 @@
+"""What a policy is: it decides what to measure and answers from what was measured; it never sees data.
+
+A policy's state changes in one place, `learn`, which reads public ledger entries; everything else only
+looks.  So a state can be rebuilt from a ledger, and a failure between decision and release changes nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from laprasdp.domain import Domain
+from laprasdp.errors import BudgetExhausted, ConfigError
+from laprasdp.ledger.ledger import Entry, Release, Reply
+from laprasdp.pacing.pacing import Reading
+from laprasdp.privacy.accounting import Accounting, AccountingName, accounting_named
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Charge
+from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.query import Query
+from laprasdp.strategy.measurement import Measurement, measure
+
+Source = Literal["predicted", "measured", "cache", "replay", "histogram"]
+Law = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """
+    Everything public that a policy is built from.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : Budget
+    horizon : int
+        S ≥ 1, the statements that the budget is paced for.
+    predictions : tuple of Query
+        P; distinct, none of them the same on every cell.
+    accounting : {"basic", "gaussian"}
+    split : str
+        How the paper's policies share the budget out.
+    unit : PrivacyUnit
+    reading : Reading
+        How the paper is read where it is silent.
+    """
+
+    domain: Domain
+    budget: Budget
+    horizon: int
+    predictions: tuple[Query, ...] = ()
+    accounting: AccountingName = "gaussian"
+    split: str = "matrix-heavy"
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
+            raise ConfigError(f"the horizon must be a whole number of at least 1, not {self.horizon!r}")
+        object.__setattr__(self, "predictions", tuple(dict.fromkeys(self.predictions)))
+
+    @cached_property
+    def ledger_unit(self) -> Accounting:
+        return accounting_named(self.accounting, self.budget, self.domain, self.horizon)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    An unbiased answer and the exact law of its error.
+
+    Attributes
+    ----------
+    value : float
+    variance : float
+        In squared records.
+    source : str
+        Where the answer comes from.
+    law : {"gaussian", "laplace"}
+    """
+
+    value: float
+    variance: float
+    source: Source
+    law: Law = "gaussian"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What may be measured now, and its price; nothing has happened yet."""
+
+    measurement: Measurement
+    charge: Charge
+    allowance: int
+
+
+class Policy(ABC):
+    """
+    One algorithm for a stream of queries.
+
+    Parameters
+    ----------
+    setting : Setting
+
+    Notes
+    -----
+    **Privacy.**  A policy is given public settings and ledger entries only.  What it grants is checked by
+    the filter before it is measured, so a wrong policy can waste the budget but not pass it.
+    """
+
+    name: str
+    law: Law = "gaussian"  # of the error of its answers
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.accounting = setting.ledger_unit
+        self.seen = 0  # statements so far: n
+        self._known: dict[str, Estimate] = {}
+
+    def opening(self) -> Grant | None:
+        """What to release before the stream, if anything."""
+        return None
+
+    def recall(self, query: Query) -> Estimate | None:
+        """The answer of `query` from what has been released, or None where it has to be measured."""
+        known = self._known.get(query.key)
+        if known is None or self.setting.reading.repeats == "pay":
+            return None
+        return Estimate(known.value, known.variance, "replay", known.law)
+
+    def grant(self, queries: Sequence[Query]) -> Grant:
+        """
+        What to measure for the part of a statement that has to be measured.
+
+        Raises
+        ------
+        BudgetExhausted
+            The policy has nothing left for it.
+        """
+        allowance = self.allowance(self.seen + 1)
+        if allowance <= 0:
+            raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
+        return self._granted(self._measure(queries, allowance), allowance)
+
+    @abstractmethod
+    def allowance(self, position: int) -> int:
+        """Units for a statement at `position` that has to be measured; 0 refuses it."""
+
+    def learn(self, entry: Entry) -> None:
+        """Bring the state past one ledger entry."""
+        if isinstance(entry, Release):
+            if entry.opening:
+                self._open(entry)
+                return
+            self._advance(self.seen + 1)
+            for query, estimate in zip(entry.measurement.queries, self.read(entry), strict=True):
+                self._known[query.key] = estimate
+        elif not isinstance(entry, Reply):
+            self._advance(self.seen + 1)
+        self.seen += 1
+
+    def read(self, release: Release) -> list[Estimate]:
+        """The answers of the queries that `release` measured one by one."""
+        measurement = release.measurement
+        assert isinstance(measurement.matrix, int)
+        values = measurement.values(release.noisy)
+        per_query = measurement.matrix / 2.0**measurement.bits
+        variance = measurement.noise_variance / per_query**2
+        return [Estimate(float(v) / per_query, variance, "measured", measurement.law) for v in values]
+
+    @abstractmethod
+    def expected_variance(self, query: Query) -> float | None:
+        """Variance of a query that the opening release answers, before it is made; None for others."""
+
+    @abstractmethod
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        """
+        Variances that a typical stream would see, computed from public settings alone.
+
+        Parameters
+        ----------
+        arrivals : sequence of bool
+            For each statement of the stream, whether it is unpredicted.
+
+        Returns
+        -------
+        list of float or None
+            For each unpredicted one, the variance of a 0/1 query; None where it would be refused.
+        """
+
+    def _open(self, release: Release) -> None:
+        raise AssertionError(f"{self.name} makes no opening release")
+
+    def _advance(self, position: int) -> None:
+        """The statement at `position` had to be measured: use up its allowance."""
+
+    def _measure(self, queries: Sequence[Query], allowance: int) -> Measurement:
+        return measure(queries, self.accounting.mu_squared(allowance), self.setting.unit.max_rows)
+
+    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
+        amounts = measurement.amounts(self.setting.unit.max_rows)
+        return Grant(measurement, self.accounting.charge(allowance, amounts, measurement.draws), allowance)
+
+    def _variance_at(self, allowance: int) -> float | None:
+        """Variance of one 0/1 query measured under `allowance`."""
+        if allowance <= 0:
+            return None
+        mu_squared: Fraction = self.accounting.mu_squared(allowance)
+        return float(self.setting.unit.max_rows**2 / mu_squared) if mu_squared > 0 else None

@@ -1,0 +1,264 @@
+"""A session: the only place where the private table, the noise and the ledger meet.
+
+The order inside `Session.ask` is the privacy argument: canonical query → answer from the state if the
+policy has one (public) → the policy's grant → the filter → a ledger transaction is opened → exact answers →
+noise → charge, release and answer are kept together → the value is returned.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.data.table import Table
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
+from laprasdp.ledger.ledger import Entry, Ledger, Refusal, Release, Reply
+from laprasdp.plan import Plan, describe, make_plan
+from laprasdp.policy.policy import Estimate, Grant, Policy
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.noise import NoiseSource
+from laprasdp.query import Query
+from laprasdp.sql.parse import Statement, parse
+
+DEFAULT_POLICY = "smooth-cache"
+
+
+class Session:
+    """
+    Answers statements over one table under one budget.
+
+    Parameters
+    ----------
+    table : Table
+    policy : Policy
+        In its state before the stream.
+    noise : NoiseSource
+    ledger : Ledger
+    public : bool
+        The table is declared public, so seeded noise may be used to study the mechanism.
+    predicted : sequence of str
+        How the predicted queries are called, one each.
+
+    Raises
+    ------
+    ConfigError
+        Seeded noise on a table that is not declared public; table and policy over different domains.
+
+    Notes
+    -----
+    **Privacy.**  Assumes what `Table`, `NoiseSource`, `Filter` and `Ledger` assume.  Guarantees that all
+    answers, refusals and charges together are (ε, δ)-differentially private for the privacy unit, however
+    statements are chosen (docs/proofs/session.md).  Time and memory are not hidden.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        policy: Policy,
+        *,
+        noise: NoiseSource,
+        ledger: Ledger,
+        public: bool = False,
+        predicted: Sequence[str] = (),
+    ) -> None:
+        if noise.simulation and not public:
+            raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
+        if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
+            raise ConfigError("the table and the policy differ in their domain or privacy unit")
+        self._table, self._policy, self._noise, self._ledger = table, policy, noise, ledger
+        self._filter = policy.accounting.filter()
+        self._predicted = tuple(predicted)
+        self._position = 0
+        self._lock = threading.RLock()
+        self._replay()
+
+    @property
+    def table(self) -> Table:
+        """The private table."""
+        return self._table
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self._policy.name
+
+    @property
+    def accounting(self) -> str:
+        """ "basic": charges are in ε; "gaussian": in μ²."""
+        return self._policy.accounting.name
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget."""
+        return self._policy.setting.budget
+
+    @property
+    def unit(self) -> str:
+        """What charges are measured in: ε or μ²."""
+        return self._policy.accounting.unit
+
+    @property
+    def spent(self) -> float:
+        """What is spent: ε under basic accounting, μ² under Gaussian."""
+        return self._filter.spent
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the same unit."""
+        return self._filter.remaining
+
+    @property
+    def epsilon_spent(self) -> float:
+        """ε at the budget's δ for all that was released."""
+        return self._policy.accounting.epsilon_of(self._filter.spent)
+
+    def plan(self) -> Plan:
+        """Expected error of every predicted query and of typical others; no data, no charge."""
+        return make_plan(self._policy, self._predicted)
+
+    def parse(self, text: str) -> Statement:
+        """Read a statement without asking it: what it means, or why it cannot be asked."""
+        return parse(text, self._table.domain, self._table.name)
+
+    def ask(self, statement: str | Query | Statement) -> Answer | GroupedAnswer:
+        """
+        Answer one statement, at once.
+
+        Parameters
+        ----------
+        statement : str, Query or Statement
+            SQL text; or a query made in Python.
+
+        Returns
+        -------
+        Answer or GroupedAnswer
+            A GROUP BY gives one answer a declared group.
+
+        Raises
+        ------
+        UnsupportedQuery
+            The statement cannot be asked.  It costs nothing.
+        BudgetExhausted
+            The policy or the budget has nothing left for it.  What was released stays free.
+
+        Notes
+        -----
+        **Privacy.**  Guarantees that nothing noisy leaves before its charge is kept; that an error or an
+        interrupt before that point changes nothing and shows nothing; and that errors, refusals and charges
+        depend on public things only.
+        """
+        parsed = self._parsed(statement)
+        with self._lock:
+            self._replay()
+            self._open()
+            known = {q: self._policy.recall(q) for q in dict.fromkeys(parsed.queries) if not q.is_zero}
+            missing = [query for query, estimate in known.items() if estimate is None]
+            price = 0.0
+            if missing:
+                release = self._release(self._granted(parsed.queries, missing), opening=False)
+                known |= dict(zip(missing, self._policy.read(release), strict=True))
+                price = release.charge.price / len(missing)
+            elif known:
+                self._keep(Reply(parsed.queries))
+            return self._answers(parsed, known, dict.fromkeys(missing, price))
+
+    def ask_many(self, statements: Iterable[str | Query | Statement]) -> Iterator[Answer | GroupedAnswer]:
+        """
+        Answer statements one after another, each at once.
+
+        Parameters
+        ----------
+        statements : iterable
+            Read lazily: each is taken only when the one before it was answered.
+
+        Raises
+        ------
+        LaprasError
+            From the first statement that is refused; `ask` them one by one to go on after a refusal.
+        """
+        for statement in statements:
+            yield self.ask(statement)
+
+    def _parsed(self, statement: str | Query | Statement) -> Statement:
+        if isinstance(statement, Statement):
+            return statement
+        if isinstance(statement, str):
+            return self.parse(statement)
+        if not isinstance(statement, Query):
+            raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
+        if statement.domain != self._table.domain:
+            raise DomainError("the query is over another domain than the table's")
+        return Statement(text=describe(statement), queries=(statement.canonical(),))
+
+    def _open(self) -> None:
+        """Make the release before the stream, once."""
+        if self._position == 0:
+            grant = self._policy.opening()
+            if grant is not None:
+                self._filter.check(grant.charge)
+                self._release(grant, opening=True)
+
+    def _granted(self, queries: tuple[Query, ...], missing: list[Query]) -> Grant:
+        try:
+            grant = self._policy.grant(missing)
+            self._filter.check(grant.charge)
+        except BudgetExhausted as refusal:
+            self._keep(Refusal(queries, str(refusal)))
+            raise
+        return grant
+
+    def _release(self, grant: Grant, *, opening: bool) -> Release:
+        measurement = grant.measurement
+        with self._ledger.transaction() as transaction:
+            exact = [self._exact(query) for query in measurement.queries]
+            noisy = measurement.release(exact, self._noise)
+            release = Release(measurement, noisy, grant.charge, grant.allowance, opening)
+            transaction.append(release)
+        self._replay()
+        return release
+
+    def _exact(self, query: Query) -> int:
+        marginal = self._table.marginal(query.axes)
+        return query.answer(marginal.levels, marginal.counts)
+
+    def _keep(self, entry: Entry) -> None:
+        with self._ledger.transaction() as transaction:
+            transaction.append(entry)
+        self._replay()
+
+    def _replay(self) -> None:
+        """Bring filter and policy to the end of the ledger."""
+        for entry in self._ledger.since(self._position):
+            if isinstance(entry, Release):
+                self._filter.spend(entry.charge)
+            self._policy.learn(entry)
+            self._position += 1
+
+    def _answers(
+        self, parsed: Statement, known: dict[Query, Estimate | None], prices: dict[Query, float]
+    ) -> Answer | GroupedAnswer:
+        answers = []
+        for place, query in enumerate(parsed.queries):
+            group = dict(zip(parsed.by, parsed.groups[place], strict=True)) if parsed.by else None
+            estimate = known.get(query)
+            value, variance, source = (
+                (0.0, 0.0, "constant")
+                if estimate is None
+                else (estimate.value, estimate.variance, estimate.source)
+            )
+            answers.append(
+                Answer(
+                    parsed.text,
+                    value,
+                    math.sqrt(variance),
+                    source,
+                    prices.get(query, 0.0),
+                    self.remaining,
+                    group,
+                    "gaussian" if estimate is None else estimate.law,
+                    self._noise.simulation,
+                )
+            )
+        return GroupedAnswer(parsed.text, tuple(answers)) if parsed.by else answers[0]

@@ -1,0 +1,255 @@
+r"""The dual of the strategy problem: a concave function of multipliers, its ascent, and its certificate.
+
+With one multiplier :math:`\lambda_i` a column and one weight :math:`u_j` a query,
+
+.. math:: t(\lambda, u) = \|\mathrm{diag}(u)^{1/2}\, W\, \mathrm{diag}(\lambda)^{1/2}\|_*
+
+is concave, :math:`2\,\partial t/\partial\lambda_i=K_{ii}`, :math:`2\,\partial t/\partial u_j=v_j`, and
+:math:`t^2/\sum_i\lambda_i` is at most :math:`\sum_j u_j v_j` of every strategy.  The solver climbs
+:math:`t` by accelerated multiplicative steps and finishes with an interior-point Newton method.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+Floats = npt.NDArray[np.float64]
+Objective = Literal["squared", "absolute", "largest"]
+
+_EPS = float(np.finfo(np.float64).eps)
+_BLOCK = 8192  # columns handled at a time, so that temporary arrays stay small
+_NEWTON = 2500  # most multipliers for which second derivatives are formed
+_WARM = 10  # multiplicative steps before Newton's method
+
+
+class Problem(NamedTuple):
+    basis: Floats  # B, (m, r)
+    factor: Floats  # F, (r, p): the workload is B F
+    weights: Floats  # w, (m,), positive
+    objective: Objective
+
+
+class Point(NamedTuple):
+    """Everything that depends on (λ, u): X = diag(√u) B F diag(√λ) has singular values s."""
+
+    lam: Floats  # (p,)
+    u: Floats  # (m,)
+    s: Floats  # (r,)
+    turn: Floats  # Uᵀ R, (r, r): the strategy is s^-½ Uᵀ R F
+    left: Floats  # B R⁻¹ U, (m, r)
+    diagonal: Floats  # K_ii, (p,)
+    variances: Floats  # v_j, (m,)
+
+
+def triangle(matrix: Floats) -> Floats:
+    """Give R of a QR factorisation."""
+    r: Floats = np.asarray(np.linalg.qr(matrix, mode="r"))
+    return r
+
+
+def _point(problem: Problem, lam: Floats, u: Floats) -> Point:
+    """Evaluate the singular values, the diagonal and the variances at (λ, u)."""
+    basis, factor = problem.basis, problem.factor
+    root = triangle(np.sqrt(u)[:, None] * basis)
+    blocks = [slice(i, i + _BLOCK) for i in range(0, len(lam), _BLOCK)]
+    inner = np.zeros((len(factor), len(factor)))
+    for b in blocks:
+        inner += (factor[:, b] * lam[b]) @ factor[:, b].T
+    power, turn = np.linalg.eigh(root @ inner @ root.T)
+    s = np.sqrt(np.maximum(power, 0))
+    if s[0] < 1e-5 * s[-1]:  # squaring loses half the digits: use the factor itself
+        narrow = triangle((root @ factor * np.sqrt(lam)).T)
+        turn, s, _ = np.linalg.svd(narrow.T)
+        s = np.maximum(s, _EPS * s[0])
+    mix = turn.T @ root
+    scaled = mix / np.sqrt(s)[:, None]
+    diagonal = np.concatenate([np.einsum("ki,ki->i", y, y) for y in (scaled @ factor[:, b] for b in blocks)])
+    left = scipy.linalg.solve_triangular(root, basis.T, trans="T", check_finite=False).T @ turn
+    return Point(lam, u, s, mix, left, diagonal, left**2 @ s)
+
+
+def value_of(objective: Objective, weights: Floats, variances: Floats) -> float:
+    if objective == "absolute":
+        return float(np.sqrt(2 / np.pi) * (weights @ np.sqrt(variances)))
+    each = weights * variances
+    return float(each.max() if objective == "largest" else each.sum())
+
+
+def _quick_bound(problem: Problem, point: Point) -> float:
+    """Lower bound on the value of every strategy, up to rounding."""
+    if problem.objective == "absolute":
+        w, u, v = problem.weights, point.u, point.variances
+        mean = float((w ** (2 / 3) * u ** (1 / 3) * v ** (2 / 3)).sum())
+        return float(np.sqrt(2 / np.pi) * mean**1.5 / np.sqrt(point.lam.sum()))
+    total = (point.u / problem.weights).sum() if problem.objective == "largest" else 1.0
+    return float(point.s.sum() ** 2 / (point.lam.sum() * total))
+
+
+def bound_of(problem: Problem, point: Point) -> float:
+    r"""
+    Lower bound that holds in floating point: it needs only some matrix P of spectral norm at most one.
+
+    With :math:`d_j=(W\Lambda^{1/2}P^\top)_{jj}` the nuclear norm is at least :math:`\sum_j\sqrt{u_j}d_j`,
+    and :math:`\sum_jw_j\sqrt{v_j}` at least :math:`(\sum_j(w_jd_j)^{2/3})^{3/2}/(\sum_i\lambda_i)^{1/2}`.
+    The polar factor computed here is orthonormal to rounding, however ill-conditioned the workload is.
+    """
+    basis, u = problem.basis, point.u
+    reach = problem.factor * np.sqrt(point.lam)
+    side, root = np.linalg.qr(np.sqrt(u)[:, None] * basis)
+    frame, narrow = np.linalg.qr((root @ reach).T)
+    left, _, right = np.linalg.svd(narrow.T)
+    d = np.einsum("jk,jk->j", basis @ (reach @ frame) @ (left @ right).T, side)
+    margin = 4 * np.sqrt(reach.shape[1]) * _EPS * np.linalg.norm(reach)
+    d = np.maximum(d - margin * np.linalg.norm(basis, axis=1), 0) * (1 - 1e-13)
+    if problem.objective == "absolute":
+        mean = float(((problem.weights * d) ** (2 / 3)).sum())
+        return float(np.sqrt(2 / np.pi) * mean**1.5 / np.sqrt(point.lam.sum()))
+    total = (u / problem.weights).sum() if problem.objective == "largest" else 1.0
+    return float((np.sqrt(u) @ d) ** 2 / (point.lam.sum() * total))
+
+
+def _reach(problem: Problem, point: Point) -> tuple[float, float]:
+    """Value of the strategy of a point and the lower bound it gives, up to rounding."""
+    value = value_of(problem.objective, problem.weights, point.variances * point.diagonal.max())
+    return value, _quick_bound(problem, point)
+
+
+def solve(problem: Problem, gap: float, limit: int) -> tuple[Point, list[Point], int]:
+    """Find a point of good value and points of good bound; the steps taken come third."""
+    free = problem.objective == "largest"
+    columns, count = problem.factor.shape[1], len(problem.weights)
+    newton = columns + (count if free else 0) <= _NEWTON
+    moving = np.concatenate(
+        [np.full(columns, -np.log(columns)), np.full(count if free else 0, -np.log(count))]
+    )
+    last, u = moving, problem.weights
+    best = top = point = None
+    value, bound, before, age, taken = np.inf, 0.0, 0.0, 0, 0
+    while taken < limit:
+        if newton and taken >= _WARM and top is not None:
+            point, steps = _polish(problem, top, 0.9 * gap, limit - taken)
+            newton, taken = False, taken + max(steps, 1)
+            moving = last = np.log(np.concatenate([point.lam, point.u / problem.weights])[: len(moving)])
+        else:
+            if free:
+                u = problem.weights * _simplex(moving[columns:])
+            point, taken = _point(problem, _simplex(moving[:columns]), u), taken + 1
+        here, below = _reach(problem, point)
+        if best is None or here < value:
+            best, value = point, here
+        if top is None or below > bound:
+            top, bound = point, below
+        if value <= bound * (1 + 0.9 * gap):
+            break
+        slope = np.concatenate([point.diagonal, problem.weights * point.variances])[: len(moving)]
+        if problem.objective == "absolute":
+            u = problem.weights / np.sqrt(point.variances)
+        target = moving + (1 if free else 2) * np.log(np.maximum(slope / point.s.sum(), 1e-300))
+        age = 0 if below < before else age + 1  # past the top: drop the momentum
+        moving = target + age / (age + 3) * (target - last)
+        last, before = target, below
+    if best is None or top is None:
+        raise AssertionError("no step was taken")
+    return best, [top] if best is top else [best, top], taken
+
+
+def _simplex(logarithm: Floats) -> Floats:
+    power: Floats = np.exp(np.maximum(logarithm - logarithm.max(), -60))
+    power /= power.sum()
+    return power
+
+
+def _polish(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Point, int]:
+    """Newton's method; for the absolute error between reweightings, which contract by about four."""
+    if problem.objective != "absolute":
+        return _newton(problem, point, gap, limit)
+    taken = 0
+    for _ in range(30):
+        value, bound = _reach(problem, point)
+        if value <= bound * (1 + gap) or taken >= limit:
+            break
+        frozen = problem._replace(weights=point.u, objective="squared")
+        point, steps = _newton(
+            frozen, point, max(gap / 4, min((value / bound - 1) / 20, 1e-3)), limit - taken
+        )
+        point = _point(problem, point.lam, problem.weights / np.sqrt(point.variances))
+        taken += steps + 1
+    return point, taken
+
+
+def _curvature(rows: Floats, s: Floats) -> Floats:
+    r"""
+    Second derivative of :math:`-2t` at `rows`, a matrix of columns or queries in the singular basis.
+
+    The kernel is :math:`1/(s_k+s_l)=\int e^{y-e^y(s_k+s_l)}dy`, by the trapezoid rule to about 0.1%: a few
+    products of matrices instead of one multiplication for each pair of singular values.
+    """
+    total = np.zeros((len(rows), len(rows)))
+    for scale in np.exp(np.arange(-np.log(2 * s.max()) - 7, 3.5 - np.log(2 * s.min()))):
+        part = rows * np.sqrt(s * np.exp(-scale * s))
+        product = part @ part.T
+        product *= product
+        total += scale * product
+    return total
+
+
+def _newton(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Point, int]:
+    """Maximise 2t - Σλ over λ ≥ 0, and over weights on the simplex when they are free: a log barrier."""
+    free = problem.objective == "largest"
+    columns = len(point.lam)
+    size = float(point.s.sum()) ** 2
+    scaled = problem._replace(weights=problem.weights / size)
+
+    def at(x: Floats) -> Point:
+        return _point(scaled, x[:columns], scaled.weights * x[columns:] if free else scaled.weights)
+
+    def merit(point: Point, x: Floats) -> float:
+        return float(2 * point.s.sum() - point.lam.sum() + barrier * np.log(x).sum())
+
+    x = np.concatenate([point.lam, point.u / problem.weights] if free else [point.lam])
+    x = np.maximum(x, 1e-3 / len(x))
+    sign = np.where(np.arange(len(x)) < columns, 1.0, -1.0)
+    border, level = (sign < 0).astype(np.float64), 1.0
+    point, steps = at(x), 0
+    slack = np.maximum(1e-2, 1 - np.concatenate([point.diagonal, scaled.weights * point.variances])[: len(x)])
+    while steps < limit:
+        value, bound = _reach(scaled, point)
+        if value <= bound * (1 + gap):
+            break
+        barrier = max(0.1 * float(x @ slack), gap / 4) / len(x)
+        rows = (point.turn @ problem.factor / point.s[:, None]).T
+        slope = point.diagonal - 1
+        if free:
+            rows = np.concatenate([rows, np.sqrt(scaled.weights)[:, None] * point.left])
+            slope = np.concatenate([slope, scaled.weights * point.variances - level])
+        matrix = _curvature(rows, point.s)
+        if free:
+            matrix *= np.outer(sign, sign)
+        matrix[np.diag_indices_from(matrix)] += slack / x + 1e-14 * matrix.diagonal()
+        try:
+            root = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            break
+        move = scipy.linalg.cho_solve(root, slope + barrier / x, check_finite=False)
+        if free:
+            side = scipy.linalg.cho_solve(root, border, check_finite=False)
+            rise = float(border @ move / (border @ side))
+            move, level = move - rise * side, level + rise
+        other = (barrier - x * slack - slack * move) / x
+        stride = min(1.0, 0.99 / max(float((-move / x).max()), 1e-300))
+        start, rate = merit(point, x), float((slope + barrier / x) @ move)
+        while stride > 1e-6:
+            trial = x + stride * move
+            after, steps = at(trial), steps + 1
+            if merit(after, trial) >= start + 1e-4 * stride * rate - 1e-13:
+                break
+            stride /= 2
+        else:
+            break
+        x, point = trial, after
+        slack = slack + min(1.0, 0.99 / max(float((-other / slack).max()), 1e-300)) * other
+    return _point(problem, point.lam / point.lam.sum(), point.u * size), steps

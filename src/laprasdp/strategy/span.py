@@ -1,0 +1,115 @@
+"""What has been measured, as a linear space of queries: is a new query in it, and with what variance?
+
+Measured rows are combinations of basis queries; only inner products of queries over the domain are
+needed, so no vector over all cells is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.workload import Workload
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A query as a combination of measured rows: its unbiased value and exact variance."""
+
+    value: float
+    variance: float
+
+
+class Span:
+    """
+    Measured rows with unit noise, and the queries that are combinations of them.
+
+    Notes
+    -----
+    With basis queries F, rows ``A = H F`` and their values z, query q is answered by the shortest y with
+    ``yᵀA = q``: among unbiased linear estimates the one of least variance, ``‖y‖²`` (Gauss–Markov).
+    ``y = (H G Hᵀ)⁺ H g`` needs only the Gram matrix ``G = F Fᵀ`` and ``g = F qᵀ``.  A candidate is then
+    checked on every distinct column, so that a near miss is never taken for a combination.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._basis: list[Query] = []
+        self._gram: Floats = np.zeros((0, 0))
+        self._rows: Floats = np.zeros((0, 0))
+        self._values: Floats = np.zeros(0)
+        self._inverse: tuple[Floats, Floats] | None = None
+
+    def add(self, queries: Sequence[Query], rows: Floats, values: Floats) -> None:
+        """
+        Add measured rows.
+
+        Parameters
+        ----------
+        queries : sequence of b distinct Query
+        rows : (r, b) float array
+            Each row's coefficients over `queries`, scaled so that its noise has unit variance.
+        values : (r,) float array
+            The noisy values.
+        """
+        places = [self._place(query) for query in queries]
+        wide = np.zeros((len(self._rows) + len(rows), len(self._basis)))
+        wide[: len(self._rows), : self._rows.shape[1]] = self._rows
+        wide[len(self._rows) :, places] = rows
+        self._rows, self._values = wide, np.concatenate([self._values, values])
+        self._inverse = None
+
+    def find(self, query: Query) -> Combination | None:
+        """The best unbiased combination for `query`, or None if there is none."""
+        if not len(self._values):
+            return None
+        with threadpool_limits(1):
+            vectors, values = self._factor()
+            scale = query.dot(query)
+            seen = self._rows @ self._inner(query)
+            along = vectors.T @ seen
+            if scale - float(along**2 @ (1 / values)) > _TOLERANCE * scale:
+                return None
+            chosen = vectors @ (along / values)
+        weights = chosen @ self._rows
+        if not self._exact(query, weights):
+            return None
+        return Combination(float(chosen @ self._values), float(chosen @ chosen))
+
+    def _factor(self) -> tuple[Floats, Floats]:
+        if self._inverse is None:
+            values, vectors = np.linalg.eigh(self._rows @ self._gram @ self._rows.T)
+            keep = values > 1e-11 * values[-1]
+            self._inverse = vectors[:, keep], values[keep]
+        return self._inverse
+
+    def _exact(self, query: Query, weights: Floats) -> bool:
+        used = np.flatnonzero(np.abs(weights) > 1e-13 * np.abs(weights).max())
+        try:
+            columns = Workload([query, *(self._basis[i] for i in used)]).columns.values
+        except UnsupportedQuery:
+            return False
+        return bool(np.abs(columns[0] - weights[used] @ columns[1:]).max() <= 1e-8 * query.sensitivity)
+
+    def _inner(self, query: Query) -> Floats:
+        return np.array([query.dot(known) for known in self._basis])
+
+    def _place(self, query: Query) -> int:
+        if query.key not in self._places:
+            inner = self._inner(query)
+            grown = np.zeros((len(inner) + 1, len(inner) + 1))
+            grown[:-1, :-1] = self._gram
+            grown[-1, :-1] = grown[:-1, -1] = inner
+            grown[-1, -1] = query.dot(query)
+            self._gram = grown
+            self._places[query.key] = len(self._basis)
+            self._basis.append(query)
+        return self._places[query.key]
