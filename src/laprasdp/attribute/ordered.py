@@ -6,6 +6,7 @@ import bisect
 import datetime as dt
 import itertools
 import math
+import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ class Bins(_Ordered):
         if len(edges) < 2:
             raise DomainError("bins need at least two edges")
         for edge in edges:
-            if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not math.isfinite(edge):
+            if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not abs(edge) <= sys.float_info.max:
                 raise DomainError(f"edge {edge!r} is not a finite number")
             if self.whole and edge != int(edge):
                 raise DomainError(f"edge {edge!r} of bins of whole numbers is not whole")
@@ -190,6 +191,8 @@ class Dates(_Ordered):
             raise DomainError(f"step {self.step!r} must be days (at least 1), week, month, quarter or year")
         days = 7 if self.step == "week" else self.step
         edges, count = [self.first], 0
+        if self.last >= dt.date(9900, 1, 1):
+            raise DomainError(f"last date {self.last} is beyond the calendar; the limit is 9899-12-31")
         while edges[-1] <= self.last:
             count += 1
             edges.append(
