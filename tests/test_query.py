@@ -111,6 +111,8 @@ def test_limits_say_the_number_the_limit_and_what_to_coarsen() -> None:
         (lambda: lp.Dates("2024-02-01", "2024-01-01"), "is after"),
         (lambda: lp.Dates("2024-02-30", "2024-03-01"), "must be a date"),
         (lambda: lp.Dates("2024-01-01", "2024-03-01", step=0), "step 0"),
+        (lambda: lp.Dates("2024-01-01", "9999-12-31"), "end of the calendar"),
+        (lambda: lp.Bins([0, 10**400]), "finite"),
         (lambda: lp.Booleans(nullable="no"), "nullable"),
         (lambda: Workload([]), "at least one query"),
         (lambda: Query.count(lp.Domain(a=lp.Integers(1, 3)), a=[4]), "4 is not a declared value of a"),
@@ -137,3 +139,4 @@ def test_calendar_steps() -> None:
     ]
     assert lp.Dates("2024-01-01", "2024-01-31", step="week").values == 5
     assert lp.Dates("2020-01-01", "2024-12-31", step="year").label(4) == "2024-01-01"
+    assert lp.Dates("9990-01-01", "9999-12-30", step="year").values == 10

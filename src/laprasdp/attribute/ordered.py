@@ -109,7 +109,8 @@ class Bins(_Ordered):
         if len(edges) < 2:
             raise DomainError("bins need at least two edges")
         for edge in edges:
-            if isinstance(edge, bool) or not isinstance(edge, (int, float)) or not abs(edge) <= sys.float_info.max:
+            number = isinstance(edge, (int, float)) and not isinstance(edge, bool)
+            if not number or not abs(edge) <= sys.float_info.max:
                 raise DomainError(f"edge {edge!r} is not a finite number")
             if self.whole and edge != int(edge):
                 raise DomainError(f"edge {edge!r} of bins of whole numbers is not whole")
@@ -191,15 +192,18 @@ class Dates(_Ordered):
             raise DomainError(f"step {self.step!r} must be days (at least 1), week, month, quarter or year")
         days = 7 if self.step == "week" else self.step
         edges, count = [self.first], 0
-        if self.last >= dt.date(9900, 1, 1):
-            raise DomainError(f"last date {self.last} is beyond the calendar; the limit is 9899-12-31")
+        if self.last == dt.date.max:
+            raise DomainError(f"last date {self.last} is the end of the calendar; the limit is one day less")
         while edges[-1] <= self.last:
             count += 1
-            edges.append(
-                self.first + dt.timedelta(days=days * count)
-                if isinstance(days, int)
-                else _plus_months(self.first, months[days] * count)
-            )
+            try:
+                edges.append(
+                    self.first + dt.timedelta(days=days * count)
+                    if isinstance(days, int)
+                    else _plus_months(self.first, months[days] * count)
+                )
+            except (OverflowError, ValueError):  # the next step lies beyond the calendar
+                edges.append(dt.date.max)
         edges[-1] = self.last + dt.timedelta(days=1)
         object.__setattr__(self, "_edges", tuple(edges))
         check_size(self.values, "use a longer step")
