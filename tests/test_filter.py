@@ -110,7 +110,8 @@ def test_a_check_changes_nothing_and_a_wrong_charge_is_a_defect(name: str) -> No
     accounting = accounting_named(name, BUDGET, domain, 10)
     spent: Filter = accounting.filter()
     whole = accounting.total
-    charge = accounting.charge(whole, Query.constant(domain, whole), 1)
+    strongest = Query.constant(domain, int(accounting.mu_squared(whole) * 2**MU_BITS))
+    charge = accounting.charge(whole, strongest, 1)
     spent.check(charge)
     assert spent.spent == 0
     spent.spend(charge)
@@ -120,7 +121,7 @@ def test_a_check_changes_nothing_and_a_wrong_charge_is_a_defect(name: str) -> No
     other = CellCharge(Query.constant(domain, 1), 1) if name == "basic" else BasicCharge(1, 1, 1)
     with pytest.raises(TypeError):
         spent.check(other)
-    negative = accounting.charge(-1, Query.constant(domain, -1), 1)
+    negative = BasicCharge(-1, 0, 1) if name == "basic" else CellCharge(Query.constant(domain, -1), 1)
     with pytest.raises(ValueError, match="never negative"):
         spent.check(negative)
 
@@ -163,6 +164,15 @@ def test_basic_releases_are_no_stronger_than_their_epsilon_and_delta() -> None:
         exact = accounting.delta_units / 2**DELTA_BITS
         assert delta_of(mu * (1 - 1e-12), allowance / 2**EPSILON_BITS) <= exact
         assert delta_of(mu * (1 + 1e-6), allowance / 2**EPSILON_BITS) > exact
+
+
+def test_a_release_stronger_than_its_allowance_is_a_defect() -> None:
+    domain = lp.Domain(a=lp.Booleans())
+    accounting = BasicAccounting(BUDGET, domain, 10)
+    amounts = measure([Query.constant(domain, 1)], accounting.mu_squared(1 << 36)).amounts()
+    assert accounting.charge(1 << 36, amounts, 1).epsilon == 1 << 36
+    with pytest.raises(lp.BudgetError, match="stronger than its allowance"):
+        accounting.charge(1 << 35, amounts, 1)
 
 
 def test_unknown_accounting() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+from laprasdp.answer import Answer
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.query import Query
@@ -32,8 +33,10 @@ class Audit:
         Lower bound of ε at the claimed δ; it assumes nothing of the mechanism.
     mu : float
         Lower bound of μ, sharper: any μ-GDP mechanism stays below its μ.
-    claimed_epsilon, claimed_mu : float
+    claimed_epsilon : float
         What the session's budget claims.
+    claimed_mu : float or None
+        The same as μ; basic accounting claims no μ.
     runs : int
         Sessions a table.
     failure : float
@@ -43,14 +46,14 @@ class Audit:
     epsilon: float
     mu: float
     claimed_epsilon: float
-    claimed_mu: float
+    claimed_mu: float | None
     runs: int
     failure: float
 
     @property
     def passed(self) -> bool:
-        """Whether neither bound is above the claim."""
-        return self.epsilon <= self.claimed_epsilon and self.mu <= self.claimed_mu
+        """Whether no bound is above what is claimed."""
+        return self.epsilon <= self.claimed_epsilon and (self.claimed_mu is None or self.mu <= self.claimed_mu)
 
 
 def audit(
@@ -80,20 +83,24 @@ def audit(
 
     Notes
     -----
-    Each session gives one score, the log-likelihood ratio up to constants of independent Gaussian answers.
-    A threshold is chosen on half of the scores; on the other half Clopper–Pearson bounds of its two error
-    rates give the bounds, with `failure` shared between all of them.  Time O(runs · statements).
+    Half of the runs choose a direction in the space of answers (Fisher's discriminant, best for Gaussian
+    errors) and a threshold along it; on the other half Clopper–Pearson bounds of the two error rates give
+    the bounds, with `failure` shared between all of them.  Time O(runs · statements).
     """
     shifts = [_exact(neighbour, query) - _exact(table, query) for query in statements]
     if not any(shifts):
         raise ConfigError("the statements do not tell the two tables apart")
-    session = open_on(table)
-    scores = [
-        np.array([_score(open_on(each), statements, shifts) for _ in range(runs)])
+    first = open_on(table)
+    budget, claimed_mu = first.budget, first.budget.mu if first.accounting == "gaussian" else None
+    low, high = (
+        np.array(
+            [[_value(session, query) for query in statements] for session in map(open_on, [each] * runs)]
+        )
         for each in (table, neighbour)
-    ]
-    epsilon, mu = bounds(scores[0], scores[1], delta=session.budget.delta, failure=failure)
-    return Audit(epsilon, mu, session.budget.epsilon, session.budget.mu, runs, failure)
+    )
+    direction = _fisher(low[::2], high[::2])
+    epsilon, mu = bounds(low @ direction, high @ direction, delta=budget.delta, failure=failure)
+    return Audit(epsilon, mu, budget.epsilon, claimed_mu, runs, failure)
 
 
 def bounds(low: Floats, high: Floats, *, delta: float, failure: float) -> tuple[float, float]:
@@ -103,7 +110,8 @@ def bounds(low: Floats, high: Floats, *, delta: float, failure: float) -> tuple[
     Parameters
     ----------
     low, high : (runs,) float arrays
-        Scores on the table where they tend to be lower, and where higher.
+        Scores on the table where they tend to be lower, and where higher.  Even places choose a threshold,
+        odd ones give the bounds.
     delta : float
     failure : float
         Probability that either bound is above the truth.
@@ -136,13 +144,19 @@ def _upper(count: int, runs: int, failure: float) -> float:
     return 1.0 if count >= runs else float(betaincinv(count + 1, runs - count, 1 - failure))
 
 
-def _score(session: Session, statements: Sequence[Query], shifts: Sequence[int]) -> float:
-    answers = [session.ask(query) for query in statements]
-    return math.fsum(
-        shift * answer.value / answer.std**2  # type: ignore[union-attr]
-        for shift, answer in zip(shifts, answers, strict=True)
-        if shift
+def _fisher(low: Floats, high: Floats) -> Floats:
+    """The direction that best tells two Gaussian clouds of one covariance apart."""
+    spread = np.cov(low, rowvar=False) + np.cov(high, rowvar=False)
+    direction: Floats = np.linalg.pinv(np.atleast_2d(spread), rcond=1e-9) @ (
+        high.mean(axis=0) - low.mean(axis=0)
     )
+    return direction
+
+
+def _value(session: Session, query: Query) -> float:
+    answer = session.ask(query)
+    assert isinstance(answer, Answer)
+    return answer.value
 
 
 def _exact(table: Table, query: Query) -> int:

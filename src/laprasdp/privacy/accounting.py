@@ -79,6 +79,8 @@ class BasicAccounting:
         return float(exact) if Fraction(float(exact)) <= exact else math.nextafter(float(exact), 0.0)
 
     def charge(self, allowance: int, amounts: Query, draws: int) -> BasicCharge:
+        if int(amounts.weights.max()) > math.ceil(self.mu_squared(allowance) * 2**MU_BITS):
+            raise BudgetError("a release is stronger than its allowance")
         return BasicCharge(allowance, self.delta_units, draws)
 
     def filter(self) -> BasicFilter:

@@ -23,6 +23,7 @@ from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.threads import blas_threads
 from laprasdp.workload import Workload
 
 GRID_BITS = 24
@@ -234,10 +235,11 @@ def decoding(measurement: Measurement) -> Floats:
     values = Workload(measurement.queries).columns.values
     assert not isinstance(measurement.matrix, int)
     strategy = _exact_product(measurement.matrix, values).astype(float) / 2.0**measurement.bits
-    basis, triangle = np.linalg.qr(strategy.T)
-    right = basis.T @ values.T.astype(float)
-    decode: Floats = np.linalg.solve(triangle, right).T
-    worst = float(np.abs(decode @ strategy - values).max())
+    with blas_threads(min(strategy.shape)):
+        basis, triangle = np.linalg.qr(strategy.T)
+        right = basis.T @ values.T.astype(float)
+        decode: Floats = np.linalg.solve(triangle, right).T
+        worst = float(np.abs(decode @ strategy - values).max())
     if worst > 1e-7 * max(1.0, float(np.abs(values).max())):
         raise ArithmeticError(f"the quantised strategy misses its workload by {worst:g}")
     return decode
@@ -247,6 +249,7 @@ def _exact_product(matrix: npt.NDArray[Any], values: npt.NDArray[np.int64]) -> n
     """Integer matrix product without rounding: doubles while every partial sum is below 2^53."""
     bound = sum(max(abs(int(entry)) for entry in column) for column in matrix.T.tolist())
     if bound * max(1, int(np.abs(values).max())) < 2**53:
-        rounded = np.rint(matrix.astype(float) @ values.astype(float))
+        with blas_threads(len(matrix)):
+            rounded = np.rint(matrix.astype(float) @ values.astype(float))
         return np.asarray(rounded, dtype=np.int64)
     return np.asarray(matrix @ values.astype(object))

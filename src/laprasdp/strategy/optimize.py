@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.strategy.dual import Floats, Objective, Problem, bound_of, solve, triangle, value_of
+from laprasdp.strategy.threads import blas_threads
 
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST = 1e50  # scales beyond this, or weights further apart than the next, overflow or lose every digit
 _RATIO = 1e-16
-_ONE_THREAD = 512  # below this many queries or columns more BLAS threads only cost time
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def optimize(
     if not active.any():
         raise UnsupportedQuery("every query of the workload is zero or has weight zero")
     merged = _merged(table)
-    with threadpool_limits(1 if min(merged.shape) < _ONE_THREAD else None):
+    with blas_threads(min(merged.shape)):
         chosen = merged if active.all() else _merged(table[active])
         root = triangle(chosen.T).T
         left, s, _ = np.linalg.svd(root, full_matrices=False)
@@ -189,7 +188,7 @@ def optimize_gram(gram: Floats, *, gap: float = 1e-6, max_iterations: int = 2000
         raise DomainError("gram must be a symmetric matrix")
     if largest == 0:
         raise UnsupportedQuery("gram is zero")
-    with threadpool_limits(1 if len(moment) < _ONE_THREAD else None):
+    with blas_threads(len(moment)):
         power, vectors = np.linalg.eigh((moment + moment.T) / 2)
         if power[0] < -1e-9 * power[-1]:
             raise DomainError("gram must be positive semidefinite")

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.threads import blas_threads
 from laprasdp.workload import Workload
 
 _TOLERANCE = 1e-9
@@ -71,7 +71,7 @@ class Span:
         """The best unbiased combination for `query`, or None if there is none."""
         if not len(self._values):
             return None
-        with threadpool_limits(1):
+        with blas_threads(len(self._values)):
             vectors, values = self._factor()
             scale = query.dot(query)
             seen = self._rows @ self._inner(query)

@@ -1,0 +1,268 @@
+"""The order inside `ask`: nothing leaves before it is charged, and a failure before that shows nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from draw import MemoryTable
+
+import laprasdp as lp
+from laprasdp.data.table import Marginal
+from laprasdp.ledger.ledger import Transaction
+from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.opening import open_session
+from laprasdp.privacy.noise import ExactNoise, NoiseSource
+from laprasdp.query import Query
+
+DOMAIN = lp.Domain(age=lp.Integers(0, 9), sex=lp.Categories(["f", "m"], nullable=True))
+BUDGET = lp.Budget(1, 1e-6)
+COUNTS = np.arange(30)
+
+
+def opened(table: object = None, **more: object) -> lp.Session:
+    given: dict[str, object] = {"budget": BUDGET, "horizon": 10, "predictions": ["SELECT COUNT(*) FROM t"]}
+    return open_session(table or MemoryTable(DOMAIN, COUNTS), DOMAIN, **given | more)  # type: ignore[arg-type]
+
+
+class Failing(MemoryTable):
+    """Raises at the k-th read."""
+
+    def __init__(self, error: BaseException, after: int) -> None:
+        super().__init__(DOMAIN, COUNTS)
+        self.error, self.after = error, after
+
+    def marginal(self, axes: tuple[int, ...]) -> Marginal:
+        self.after -= 1
+        if self.after == 0:
+            raise self.error
+        return super().marginal(axes)
+
+
+class FailingLedger(MemoryLedger):
+    """Loses the k-th transaction at its end."""
+
+    after = 3
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with super().transaction() as transaction:
+            yield transaction
+            self.after -= 1
+            if self.after == 0:
+                raise OSError("disk full")
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt(), MemoryError()])
+def test_a_failure_before_the_commit_changes_and_shows_nothing(error: BaseException) -> None:
+    session = opened(Failing(error, after=3))
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
+    spent = session.spent
+    with pytest.raises(type(error)):
+        session.ask("SELECT COUNT(*) FROM t WHERE age < 5")
+    assert session.spent == spent
+    answer = session.ask("SELECT COUNT(*) FROM t WHERE age < 5")
+    assert isinstance(answer, lp.Answer)
+    assert answer.source == "measured"
+    assert session.spent == spent + answer.charge
+
+
+def test_a_transaction_that_does_not_end_charges_nothing() -> None:
+    session = opened(ledger=FailingLedger())
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
+    spent = session.spent
+    with pytest.raises(OSError, match="disk full"):
+        session.ask("SELECT COUNT(*) FROM t WHERE age < 5")
+    assert session.spent == spent
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 5")
+    assert session.spent > spent
+
+
+def test_after_the_commit_an_interrupt_loses_nothing() -> None:
+    session = opened()
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
+    learn, statement = session._policy.learn, "SELECT COUNT(*) FROM t WHERE age < 5"
+
+    def interrupted(entry: object) -> None:
+        raise KeyboardInterrupt
+
+    session._policy.learn = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        session.ask(statement)
+    session._policy.learn = learn  # type: ignore[method-assign]
+    answer = session.ask(statement)
+    assert isinstance(answer, lp.Answer)
+    assert (answer.source, answer.charge) == ("replay", 0)
+
+
+class Recording:
+    """Writes down in which order the doors are used."""
+
+    simulation = False
+
+    def __init__(self, log: list[str]) -> None:
+        self.log, self.inner = log, ExactNoise()
+
+    def gaussian(self, count: int) -> list[int]:
+        self.log.append("noise")
+        return self.inner.gaussian(count)
+
+    def laplace(self, count: int, scale_units: int) -> list[int]:
+        raise AssertionError
+
+
+def test_the_order_inside_ask() -> None:
+    log: list[str] = []
+
+    class Table(MemoryTable):
+        def marginal(self, axes: tuple[int, ...]) -> Marginal:
+            log.append("data")
+            return super().marginal(axes)
+
+    class Ledger(MemoryLedger):
+        @contextmanager
+        def transaction(self) -> Iterator[Transaction]:
+            log.append("begin")
+            with super().transaction() as transaction:
+                yield transaction
+            log.append("commit")
+
+    noise: NoiseSource = Recording(log)
+    session = opened(Table(DOMAIN, COUNTS), ledger=Ledger(), noise=noise, predictions=[])
+    check, spend = session._filter.check, session._filter.spend
+    session._filter.check = lambda charge: (log.append("filter"), check(charge))[1]  # type: ignore[method-assign]
+    session._filter.spend = lambda charge: (log.append("charge"), spend(charge))[1]  # type: ignore[method-assign]
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
+    assert log == ["filter", "begin", "data", "noise", "commit", "charge"]
+    log.clear()
+    session.ask("SELECT COUNT(*) FROM t WHERE age <= 2")
+    assert log == ["begin", "commit"]  # a repeated question touches neither data nor noise
+    log.clear()
+    with pytest.raises(lp.UnsupportedQuery):
+        session.ask("SELECT AVG(age) FROM t")
+    assert log == []
+
+
+def test_seeded_noise_never_meets_a_private_table() -> None:
+    with pytest.raises(lp.ConfigError, match="declared public"):
+        opened(noise=lp.SeededNoise(1))
+    answer = opened(noise=lp.SeededNoise(1), public=True).ask("SELECT COUNT(*) FROM t")
+    assert isinstance(answer, lp.Answer)
+    assert answer.simulated
+    assert answer.row()["simulated"] is True
+
+
+def test_groups_are_all_there_and_share_one_charge() -> None:
+    session = opened()
+    answer = session.ask("SELECT sex, COUNT(*) FROM t WHERE age < 4 GROUP BY sex")
+    assert isinstance(answer, lp.GroupedAnswer)
+    assert [one.group for one in answer] == [{"sex": "f"}, {"sex": "m"}, {"sex": None}]
+    assert answer.charge == pytest.approx(session._ledger.since(0)[-1].charge.price)  # type: ignore[union-attr]
+    excluded = session.ask("SELECT sex, COUNT(*) FROM t WHERE sex = 'f' GROUP BY sex")
+    assert isinstance(excluded, lp.GroupedAnswer)
+    assert [one.source for one in excluded][1:] == ["constant", "constant"]
+    assert excluded[1].std == 0
+    assert excluded[1].charge == 0
+
+
+def test_a_statement_that_no_cell_can_match_is_zero_for_every_table() -> None:
+    session = opened()
+    answer = session.ask("SELECT COUNT(*) FROM t WHERE age < 3 AND age > 5")
+    assert isinstance(answer, lp.Answer)
+    assert (answer.value, answer.std, answer.source, answer.charge) == (0, 0, "constant", 0)
+
+
+def test_degenerate_tables_never_mean_no_noise() -> None:
+    one = lp.Domain(only=lp.Categories(["x"]))
+    for domain, counts in ((one, [0]), (one, [1000]), (DOMAIN, [0] * 30)):
+        session = open_session(MemoryTable(domain, counts), domain, budget=BUDGET, horizon=3)
+        answer = session.ask("SELECT COUNT(*) FROM t")
+        assert isinstance(answer, lp.Answer)
+        assert answer.std > 1
+        assert answer.value != counts[0]
+
+
+def test_the_price_before_and_the_charge_after_agree() -> None:
+    session = opened(accounting="basic", policy="independent", predictions=[])
+    for age in range(5):
+        before = session.remaining
+        answer = session.ask(f"SELECT COUNT(*) FROM t WHERE age = {age}")
+        assert isinstance(answer, lp.Answer)
+        assert answer.charge == pytest.approx(before - session.remaining, abs=1e-15)
+        assert answer.remaining == session.remaining
+    assert session.epsilon_spent == pytest.approx(0.5, abs=1e-9)
+
+
+def test_many_threads_never_pass_the_budget() -> None:
+    session = opened(horizon=200, policy="independent", predictions=[])
+    queries = [Query.count(DOMAIN, age=range(low, high)) for low in range(10) for high in range(low + 1, 11)]
+    answers: dict[str, set[float]] = {}
+
+    def work() -> None:
+        for query in queries:
+            answer = session.ask(query)
+            assert isinstance(answer, lp.Answer)
+            answers.setdefault(query.key, set()).add(answer.value)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(len(values) == 1 for values in answers.values())
+    assert session._policy.accounting.total * len(queries) // 200 >= session._filter.spent_units  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"predictions": ["SELECT COUNT(*) FROM t WHERE age = 99"]}, "prediction 1: no cell of the declared"),
+        (
+            {"predictions": ["SELECT COUNT(*) FROM t", "SELECT COUNT(*) FROM t WHERE sex = 'x'"]},
+            "prediction 2",
+        ),
+        ({"predictions": "SELECT COUNT(*) FROM t"}, "list of statements"),
+        ({"horizon": 0}, "horizon"),
+        ({"budget": (1, 1e-6)}, "must be a Budget"),
+        ({"accounting": "rdp"}, "accounting"),
+        ({"unit": lp.PrivacyUnit("who", 2)}, "differ in their domain or privacy unit"),
+    ],
+)
+def test_wrong_settings_are_one_clear_line(more: dict[str, object], says: str) -> None:
+    with pytest.raises(lp.LaprasError, match=says) as caught:
+        opened(**more)
+    assert "\n" not in str(caught.value)
+
+
+def test_statements_of_other_kinds_are_refused() -> None:
+    session = opened()
+    with pytest.raises(lp.UnsupportedQuery, match="not int"):
+        session.ask(3)  # type: ignore[arg-type]
+    with pytest.raises(lp.DomainError, match="another domain"):
+        session.ask(Query.constant(lp.Domain(a=lp.Booleans()), 1))
+    assert session.spent == 0
+
+
+def test_ask_many_is_lazy() -> None:
+    session, taken = opened(), []
+
+    def stream() -> Iterator[str]:
+        for age in range(3):
+            taken.append(age)
+            yield f"SELECT COUNT(*) FROM t WHERE age = {age}"
+
+    for place, _ in enumerate(session.ask_many(stream())):
+        assert taken == list(range(place + 1))
+
+
+def test_intervals() -> None:
+    answer = lp.Answer("q", -3.0, 2.0, "measured", 0.1, 0.9)
+    assert answer.nonnegative == 0
+    assert answer.interval(0.5)[1] == pytest.approx(-3 + 2 * 0.67449, abs=1e-4)
+    with pytest.raises(lp.ConfigError, match="between 0 and 1"):
+        answer.interval(1)
+    laplace = lp.Answer("q", 0.0, 2**0.5, "measured", 0.1, 0.9, law="laplace")
+    assert laplace.interval(0.95)[1] == pytest.approx(-np.log(0.05))
