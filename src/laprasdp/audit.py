@@ -53,7 +53,8 @@ class Audit:
     @property
     def passed(self) -> bool:
         """Whether no bound is above what is claimed."""
-        return self.epsilon <= self.claimed_epsilon and (self.claimed_mu is None or self.mu <= self.claimed_mu)
+        below = self.claimed_mu is None or self.mu <= self.claimed_mu
+        return below and self.epsilon <= self.claimed_epsilon
 
 
 def audit(

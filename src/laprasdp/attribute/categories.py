@@ -117,13 +117,19 @@ class Booleans(Attribute):
 def _like_to_regex(pattern: str, escape: str | None) -> str:
     if escape is not None and len(escape) != 1:
         raise UnsupportedQuery("ESCAPE takes one character")
-    parts, chars = [], iter(pattern)
+    parts, chars = [""], iter(pattern)
     for char in chars:
         if char == escape:
             following = next(chars, None)
             if following is None:
                 raise UnsupportedQuery("LIKE pattern ends in its escape character")
-            parts.append(re.escape(following))
+            parts[-1] += re.escape(following)
+        elif char == "%":
+            parts.append("")
         else:
-            parts.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
-    return "".join(parts)
+            parts[-1] += "." if char == "_" else re.escape(char)
+    if len(parts) == 1:
+        return parts[0]
+    # Between two % the first place that fits is as good as any: atomic groups, so no pattern is slow.
+    first, *middle, last = parts
+    return first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last

@@ -1,0 +1,158 @@
+"""The commands, their options and exit codes; what a command does stands in the file of its name."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, ParamSpec
+
+import typer
+
+from laprasdp import __version__
+from laprasdp.errors import LaprasError
+
+P = ParamSpec("P")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Answers a stream of SQL counting queries over a private table under one privacy budget.",
+    epilog="Exit codes: 0 answered, 1 refused or failed (one line on stderr says why), 2 wrong usage.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+ConfigFile = Annotated[
+    Path, typer.Option("--config", "-c", metavar="TOML", help="What is declared about the table.")
+]
+FAILED, INTERRUPTED = 1, 130
+
+
+def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
+    """End a command with an exit code; an expected error is one line on stderr, never a traceback."""
+
+    @functools.wraps(command)
+    def guard(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            code = command(*arguments, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = FAILED
+        except KeyboardInterrupt:
+            code = _fail("interrupted", INTERRUPTED)
+        except LaprasError as error:
+            code = _fail(str(error))
+        except OSError as error:
+            code = _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        _mute_closed()
+        raise typer.Exit(code or 0)
+
+    return guard
+
+
+def _fail(message: str, code: int = FAILED) -> int:
+    with contextlib.suppress(OSError):
+        print("lapras:", " ".join(message.split()), file=sys.stderr, flush=True)
+    return code
+
+
+def _mute_closed() -> None:
+    """A closed pipe is noticed here and not while Python shuts down."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"lapras {__version__}")
+        raise typer.Exit
+
+
+def _level(level: float) -> float:
+    if not 0 < level < 1:
+        raise typer.BadParameter("a level lies strictly between 0 and 1, such as 0.95")
+    return level
+
+
+@app.callback()
+def lapras(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a narrow terminal encoding must not end a run
+
+
+@app.command()
+@guarded
+def demo(
+    json: Json = False,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="The stream algorithm.")] = "smooth-cache",
+    accounting: Annotated[
+        Literal["gaussian", "basic"], typer.Option(help="How charges are added up.")
+    ] = "gaussian",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture goes.")] = Path("out"),
+    seed: Annotated[int, typer.Option(min=0, help="Which queries are drawn; never the noise.")] = 0,
+) -> int:
+    """Answer 100 private queries on the packaged Adult table; show their cost and their error."""
+    from laprasdp.cli.demo import demo
+    from laprasdp.policy.catalog import POLICIES
+
+    if policy not in POLICIES:
+        raise typer.BadParameter(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
+    return demo(policy, accounting, out, seed, as_json=json)
+
+
+@app.command()
+@guarded
+def init(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A Parquet, CSV, JSON or DuckDB file.")],
+    name: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="The table inside a database.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="TOML", help="The file to write.")] = Path(
+        "lapras.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    json: Json = False,
+) -> int:
+    """Write a commented lapras.toml from a table's schema, never from its values."""
+    from laprasdp.cli.init import init
+
+    return init(table, name, out, force=force, as_json=json)
+
+
+@app.command()
+@guarded
+def plan(config: ConfigFile = Path("lapras.toml"), json: Json = False) -> int:
+    """Show which errors the budget buys, before any of it is spent; the table is not opened."""
+    from laprasdp.cli.plan import plan
+
+    return plan(config, as_json=json)
+
+
+@app.command()
+@guarded
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="SQL statements; - reads them from stdin.")],
+    config: ConfigFile = Path("lapras.toml"),
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+    level: Annotated[float, typer.Option(callback=_level, help="Level of the intervals.")] = 0.95,
+) -> int:
+    """Answer a stream of SQL statements, each at once."""
+    from laprasdp.cli.run import run
+
+    if json and csv:
+        raise typer.BadParameter("choose one of --json and --csv")
+    return run(file, config, "json" if json else "csv" if csv else "text", level)

@@ -1,0 +1,108 @@
+"""`lapras init`: a commented lapras.toml from a table's schema; the values stay unseen."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from laprasdp.config.domain import toml_key
+from laprasdp.data.schema import columns, kind_of
+from laprasdp.errors import ConfigError
+
+_HEAD = """\
+# What LAPRAS may answer about this table, and at what price to privacy.
+# Everything in this file is public: fill it in from what is known about the columns, never from the rows.
+
+[source]
+{source}
+# name = {name}{pad}# how statements call the table
+# public = false       # true only if everybody may see the rows
+
+[privacy]
+epsilon = 1.0          # smaller protects more; `lapras plan` shows the errors it buys
+delta = 1e-6           # well below 1 / number of persons
+unit = "row"           # each row is a person of its own; otherwise leave this line out and write:
+# column = "person"    # the column that names the person, and
+# max_rows = 1         # how many rows of one person count at most
+
+[stream]
+horizon = 100          # statements that the budget is paced for
+# predictions = "expected.sql"    # statements that are expected; or a list of them
+# policy = "smooth-cache"
+# accounting = "gaussian"
+# split = "matrix-heavy"
+
+# One section an attribute: fill in the open keys, and delete the sections nobody will ask about.
+# A row with a value outside what is declared here is not counted.
+"""
+_KEYS = {
+    "integers": """\
+type = "integers"      # one level each; for wide ranges use "bins" with start, stop, width, whole = true
+# min =
+# max =
+""",
+    "bins": """\
+type = "bins"
+# edges = []           # increasing; or, for even bins:
+# start =
+# stop =
+# width =
+# whole = false        # true if the column holds whole numbers only
+""",
+    "categories": """\
+type = "categories"
+# values = []          # the texts that can occur
+# other = false        # true gathers every other text in one more level
+""",
+    "dates": """\
+type = "dates"
+# first =              # like 2024-01-01
+# last =
+# step = 1             # days, or "week", "month", "quarter", "year"
+""",
+    "booleans": """\
+type = "booleans"
+""",
+}
+_NULLABLE = "# nullable = false     # true makes NULL a level; otherwise such rows are not counted\n"
+
+
+def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool) -> int:
+    """Write `out` for `table`."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a directory; name the file to write")
+    found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name)]
+    text = _text(table, name, out.parent, found)
+    try:
+        with open(out, "w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{out} is there already; --force overwrites it") from None
+    if as_json:
+        described = [{"name": column, "type": kind, "declared": fitting} for column, kind, fitting in found]
+        print(json.dumps({"file": str(out), "columns": described}))
+    else:
+        usable = sum(fitting is not None for *_, fitting in found)
+        print(f"wrote {out}: {usable} of {len(found)} columns can be attributes")
+        print(f"next: fill in the ranges and values in {out}, then `lapras plan --config {out}`")
+    return 0
+
+
+def _text(table: Path, name: str | None, folder: Path, found: list[tuple[str, str, str | None]]) -> str:
+    where = quoted(os.path.relpath(table.resolve(), folder.resolve()))
+    source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
+    called = quoted(name.rpartition(".")[2] if name else table.name.split(".")[0])
+    parts = [_HEAD.format(source=source, name=called, pad=" " * max(14 - len(called), 1))]
+    for column, kind, fitting in found:
+        comment = " ".join(kind.split())[:80]
+        if fitting is None:
+            parts.append(f"# [domain.{quoted(column)}]: {comment} cannot be an attribute\n")
+        else:
+            parts.append(f"[domain.{toml_key(column)}]  # {comment}\n{_KEYS[fitting]}{_NULLABLE}")
+    return "\n".join(parts)
+
+
+def quoted(text: str) -> str:
+    """A TOML string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

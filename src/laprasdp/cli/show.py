@@ -1,0 +1,105 @@
+"""How numbers, tables and progress look, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from laprasdp.session import Session
+
+PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
+
+
+def console() -> Console:
+    """Standard output: colours on a terminal only, and not under NO_COLOR."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(width=PLAIN_WIDTH, highlight=False, no_color=True, force_terminal=False)
+
+
+def table(*headers: str) -> Table:
+    """A table without frame: ">" before a header is for numbers, "<" for text that never wraps."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in headers:
+        made.add_column(
+            header.lstrip("<>"),
+            justify="right" if header.startswith(">") else "left",
+            no_wrap=header.startswith((">", "<")),
+        )
+    return made
+
+
+def records(value: float | None) -> str:
+    """A number of records."""
+    if value is None:
+        return "refused"
+    text = f"{value:,.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def price(value: float) -> str:
+    """A charge; most are free."""
+    return "free" if value == 0 else f"{value:.3g}"
+
+
+def shorten(text: str, limit: int | None) -> str:
+    """One line of at most `limit` characters."""
+    line = " ".join(text.split())
+    return line if limit is None or len(line) <= limit else line[: max(limit - 1, 0)] + "…"
+
+
+def bar(share: float, size: int = 40) -> str:
+    """A bar that is filled up to `share`."""
+    filled = round(min(max(share, 0.0), 1.0) * size)
+    return "█" * filled + "░" * (size - filled)
+
+
+def budget_line(session: Session) -> str:
+    """What is spent of the budget, and what is left."""
+    total = session.spent + session.remaining
+    spent = f"spent ε = {session.epsilon_spent:.4g} of {session.budget.epsilon:g}"
+    if session.unit != "ε":
+        spent += f" ({session.unit} = {session.spent:.4g} of {total:.4g})"
+    left = session.remaining / total if total else 0.0
+    return f"{spent} at δ = {session.budget.delta:g}; {left:.0%} of the budget remains"
+
+
+@contextmanager
+def progress(text: str, total: int | None = None, *, shown: bool = True) -> Iterator[Callable[[], None]]:
+    """
+    A progress bar on stderr, if that is a terminal.
+
+    Parameters
+    ----------
+    text : str
+        What is going on.
+    total : int, optional
+        Steps to come; without it the bar only says that something goes on.
+    shown : bool
+        False shows nothing.
+
+    Yields
+    ------
+    callable
+        To be called after each step.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(text, total=total)
+        yield lambda: bars.advance(task)

@@ -1,0 +1,240 @@
+"""`lapras.toml`: everything public about a session, read strictly into one frozen object.
+
+A key that is not known is an error, so a misspelt setting never falls back to its default in silence.
+Reading a configuration and planning with it never open the table.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from laprasdp import datasets
+from laprasdp.config.domain import read_domain
+from laprasdp.config.section import Section, placed
+from laprasdp.domain import Domain
+from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.opening import open_session, read_predictions
+from laprasdp.pacing.pacing import Reading
+from laprasdp.plan import Plan, make_plan
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Setting
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.session import DEFAULT_POLICY, Session
+from laprasdp.sql.split import split
+
+FILE = "lapras.toml"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted statement, and where it stands for messages."""
+
+    text: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Config:
+    """
+    A session as `lapras.toml` declares it.
+
+    Attributes
+    ----------
+    path : Path
+        The file it was read from.
+    source : Path
+        The table's file.
+    name : str
+        How statements call the table.
+    table : str, optional
+        The table inside a database.
+    public : bool
+        The table is declared public.
+    domain, budget, unit
+        As in `open_session`, like the fields after them.
+    """
+
+    path: Path
+    source: Path
+    name: str
+    domain: Domain
+    budget: Budget
+    table: str | None = None
+    public: bool = False
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
+    horizon: int = 100
+    policy: str = DEFAULT_POLICY
+    accounting: str = "gaussian"
+    split: str = "matrix-heavy"
+    reading: Reading = field(default_factory=Reading)
+    predictions: tuple[Prediction, ...] = ()
+
+    def open(self) -> Session:
+        """Open the table; nothing is released yet."""
+        self._check_predictions()
+        return open_session(
+            self.source,
+            self.domain,
+            budget=self.budget,
+            horizon=self.horizon,
+            predictions=[prediction.text for prediction in self.predictions],
+            policy=self.policy,
+            accounting=self.accounting,
+            split=self.split,
+            reading=self.reading,
+            unit=self.unit,
+            table=self.table,
+            name=self.name,
+            public=self.public,
+        )
+
+    def plan(self, *, predictions: bool = True) -> Plan:
+        """
+        The expected errors.  The table is not opened.
+
+        Parameters
+        ----------
+        predictions : bool
+            False plans the same session without its prediction set.
+        """
+        if predictions:
+            self._check_predictions()
+        texts = [prediction.text for prediction in self.predictions] if predictions else []
+        names, queries = read_predictions(texts, self.domain, self.name)
+        setting = Setting(
+            self.domain,
+            self.budget,
+            self.horizon,
+            queries,
+            self.accounting,  # type: ignore[arg-type]
+            self.split,
+            self.unit,
+            self.reading,
+        )
+        return make_plan(policy_named(self.policy, setting), names)
+
+    def _check_predictions(self) -> None:
+        """Refuse a prediction that cannot be asked by the line of the user's file."""
+        for prediction in self.predictions:
+            try:
+                read_predictions([prediction.text], self.domain, self.name)
+            except UnsupportedQuery as error:
+                raise type(error)(
+                    f"{prediction.place}: {str(error).removeprefix('prediction 1: ')}"
+                ) from None
+
+
+def read_config(path: str | Path = FILE) -> Config:
+    """
+    Read a configuration.
+
+    Parameters
+    ----------
+    path : path
+        Relative paths inside the file start at its folder.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing or not TOML; a section, key or value is missing, unknown or wrong.
+    DomainError, BudgetError
+        An attribute or the budget makes no sense; the message names the section.
+    """
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; `lapras init TABLE` writes one") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a directory; name the {FILE} in it") from None
+    except PermissionError:
+        raise ConfigError(f"{path} cannot be read: permission denied") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    return _config(path, values)
+
+
+def _config(path: Path, values: dict[str, Any]) -> Config:
+    top = Section(str(path), values)
+    top.only("source", "domain", "privacy", "stream", what="section")
+    settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
+    domain = read_domain(top.section("domain"))
+    return Config(path, domain=domain, **settings, **_stream(top.section("stream"), path.parent))
+
+
+def _source(section: Section, folder: Path) -> dict[str, Any]:
+    section.only("file", "database", "table", "dataset", "name", "public")
+    file, database, dataset = (section.take(key, str, None) for key in ("file", "database", "dataset"))
+    if [file, database, dataset].count(None) != 2:
+        raise ConfigError(f"{section.where}: name the table by one of file, database or dataset")
+    table = section.take("table", str) if database is not None else section.take("table", str, None)
+    name, public = section.take("name", str, None), section.take("public", bool, dataset is not None)
+    if table is not None and database is None:
+        raise ConfigError(f"{section.where}: table is for a database; a file is one table by itself")
+    where = (
+        placed(section.where, datasets.path, dataset) if dataset is not None else folder / (file or database)
+    )
+    name = name or dataset or (table.rpartition(".")[2] if table else where.name.split(".")[0]) or "data"
+    return {"source": where, "table": table, "name": name, "public": public}
+
+
+def _privacy(section: Section) -> dict[str, Any]:
+    section.only("epsilon", "delta", "unit", "column", "max_rows")
+    number = (int, float)
+    epsilon, delta = section.take("epsilon", number), section.take("delta", number)
+    unit, column = section.take("unit", str, "row"), section.take("column", str, None)
+    if unit != "row":
+        raise ConfigError(f'{section.where}: unit is "row"; for persons give column and max_rows instead')
+    if column is not None and "unit" in section:
+        raise ConfigError(f'{section.where}: unit = "row" and column contradict each other')
+    rows = section.take("max_rows", int, 1) if column is None else section.take("max_rows", int)
+    return {
+        "budget": placed(section.where, Budget, epsilon, delta),
+        "unit": placed(section.where, PrivacyUnit, column, rows),
+    }
+
+
+def _stream(section: Section, folder: Path) -> dict[str, Any]:
+    section.only("horizon", "policy", "accounting", "split", "predictions", *vars(Reading()))
+    found: dict[str, Any] = {"horizon": section.take("horizon", int, 100)}
+    if found["horizon"] < 1:
+        raise ConfigError(f"{section.where}: horizon must be at least 1, not {found['horizon']}")
+    for key, default in (("policy", DEFAULT_POLICY), ("accounting", "gaussian"), ("split", "matrix-heavy")):
+        found[key] = section.take(key, str, default)
+    plain = Reading()
+    reading = {
+        key: section.take(key, str, getattr(plain, key)) for key in ("estimate", "overflow", "repeats")
+    }
+    reading["warm_up"] = section.take("warm_up", (int, str), plain.warm_up)
+    predictions = section.take("predictions", (list, str), [])
+    found["reading"] = placed(section.where, lambda: Reading(**reading))
+    found["predictions"] = _predictions(section.where, predictions, folder)
+    return found
+
+
+def _predictions(where: str, given: list[Any] | str, folder: Path) -> tuple[Prediction, ...]:
+    if isinstance(given, list):
+        for text in given:
+            if not isinstance(text, str):
+                raise ConfigError(f"{where}: predictions are texts in quotes, not {text!r}")
+        return tuple(Prediction(t, f"{where}: prediction {i}") for i, t in enumerate(given, start=1))
+    path, found = folder / given, []
+    try:
+        with open(path, encoding="utf-8-sig") as lines:
+            for fragment in split(lines):
+                if fragment.error:
+                    raise ConfigError(f"{path}, line {fragment.line}: {fragment.error}")
+                found.append(Prediction(fragment.text, f"{path}, line {fragment.line}"))
+    except OSError as error:
+        raise ConfigError(
+            f"{where}: predictions: {path}: {(error.strerror or 'cannot be read').lower()}"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where}: predictions: {path} is not UTF-8 text") from None
+    return tuple(found)

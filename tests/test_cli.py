@@ -1,0 +1,182 @@
+"""`lapras demo`, `plan` and `init`, and what all commands have in common."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+from command import SMALL, invoke, lapras, write_small
+
+from laprasdp.cli.app import app
+from laprasdp.cli.demo import draw_stream
+from laprasdp.config import read_config
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_small(tmp_path)
+    return tmp_path
+
+
+def test_demo_json(tmp_path):
+    result = invoke("demo", "--json", "--out", tmp_path / "new" / "out")
+    (line,) = result.stdout.splitlines()
+    row = json.loads(line)
+    assert (row["policy"], row["accounting"], row["queries"], row["answered"]) == (
+        "smooth-cache",
+        "gaussian",
+        100,
+        100,
+    )
+    assert (row["epsilon"], row["delta"]) == (1.0, 1e-6)
+    assert 0.5 < row["epsilon_spent"] <= 1
+    assert row["independent_gaussian_mae"] == pytest.approx(33.71, abs=0.01)
+    assert row["independent_basic_mae"] == pytest.approx(329.18, abs=0.01)
+    assert row["expected_mae"] < 16
+    assert row["planned_mae"] == pytest.approx(row["expected_mae"], rel=0.25)
+    assert 2 < row["mae"] < 60  # expected 14, standard deviation about 3
+    assert 0.5 <= row["interval_coverage"] <= 1
+    assert row["seconds"] > 0
+    assert Path(row["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_tables_are_plain_in_a_pipe(tmp_path):
+    text = invoke("demo", "--out", tmp_path, "--policy", "independent", "--accounting", "basic").stdout
+    assert "\x1b" not in text
+    assert len(re.findall(r"^ *\d+ +[\d,]+ +-?[\d,]+\.\d ", text, re.MULTILINE)) == 100
+    assert "independent noise, basic accounting" in text
+    assert "(UCI Adult) is public" in text
+
+
+@pytest.mark.parametrize("policy", ["static", "smooth", "laplace", "histogram", "histogram-total", "offline"])
+def test_demo_under_every_policy(policy, tmp_path):
+    accounting = "basic" if policy == "laplace" else "gaussian"
+    result = invoke("demo", "--json", "--policy", policy, "--accounting", accounting, "--out", tmp_path)
+    row = json.loads(result.stdout)
+    assert row["policy"] == policy
+    assert row["answered"] >= 80
+    assert row["epsilon_spent"] <= 1
+
+
+def test_the_seed_draws_queries_and_never_noise(tmp_path):
+    assert draw_stream(3) == draw_stream(3) != draw_stream(4)
+    predictions, stream = draw_stream(3)
+    assert len(set(predictions)) == len(predictions) == len(stream) == 100
+    assert sum(text in predictions for text, _ in stream) == sum(flag for _, flag in stream) == 80
+    once, again = (json.loads(invoke("demo", "--json", "--out", tmp_path).stdout) for _ in range(2))
+    assert once["expected_mae"] == again["expected_mae"]
+    assert once["mae"] != again["mae"]
+
+
+SETTINGS = {
+    "ε = 0": ("epsilon = 1.0", "epsilon = 0", "ε must be positive"),
+    "ε < 0": ("epsilon = 1.0", "epsilon = -1", "ε must be positive"),
+    "δ = 0": ("delta = 1e-6", "delta = 0", "δ must lie strictly between 0 and 1"),
+    "δ = 1": ("delta = 1e-6", "delta = 1.0", "δ must lie strictly between 0 and 1"),
+    "horizon": ("horizon = 10", "horizon = 0", "horizon must be at least 1"),
+    "prediction": (
+        "COUNT(*) FROM t",
+        "COUNT(*) FROM t WHERE n > 12",
+        "no cell of the declared domain can match it",
+    ),
+    "range": ("max = 9", "", "[domain.n]: max is missing; fill it in"),
+    "typo": ("horizon = 10", "horizn = 10", "unknown key horizn; did you mean horizon?"),
+}
+
+
+@pytest.mark.parametrize("command", [["run", "q.sql"], ["plan"], ["plan", "--json"]])
+@pytest.mark.parametrize(("old", "new", "message"), SETTINGS.values(), ids=SETTINGS)
+def test_a_bad_setting(command, old, new, message, small):
+    (small / "q.sql").write_text("SELECT COUNT(*) FROM t")
+    (small / "lapras.toml").write_text(SMALL.replace(old, new))
+    result = invoke(*command, code=1)
+    assert result.stdout == ""
+    assert result.stderr.startswith("lapras: lapras.toml")
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run"], ["nothing"], ["run", "q.sql", "--level", "1"], ["run", "q.sql", "--json", "--csv"],
+     ["plan", "--no"],
+     ["demo", "--policy", "mine"], ["demo", "--accounting", "zcdp"], ["demo", "--seed", "-1"], ["init"]],
+)  # fmt: skip
+def test_wrong_usage_is_2(arguments, small):
+    assert invoke(*arguments, code=2).stderr
+
+
+def test_plan_touches_no_data(small):
+    (small / "t.csv").unlink()
+    row = json.loads(invoke("plan", "--json").stdout)
+    assert row["table"] == "t"
+    assert row["cells"] == 11
+    assert [query["query"] for query in row["predicted"]] == ["SELECT COUNT(*) FROM t"]
+    assert len(row["streams"]) == 11
+    assert row["without_predictions"]["predicted"] == []
+    assert row["independent_gaussian_mae"] < row["independent_basic_mae"]
+    text = invoke("plan").stdout
+    assert "the table was not opened" in text
+    assert f"{row['independent_basic_mae']:,.1f}" in text
+
+
+def test_init_writes_a_file_that_says_what_is_missing(small):
+    with duckdb.connect(str(small / "my.duckdb")) as connection:
+        names = ("n INTEGER", '"a ""b"" c" DOUBLE', "city VARCHAR", "day DATE", "ok BOOLEAN", "raw BLOB")
+        connection.execute(f"CREATE TABLE people ({', '.join(names)})")
+        connection.execute("INSERT INTO people (n, city) VALUES (424242, 'secret city')")
+    assert "lapras.toml is there already" in invoke("init", "t.csv", code=1).stderr
+    row = json.loads(invoke("init", "my.duckdb", "--table", "people", "-o", "new.toml", "--json").stdout)
+    assert [column["declared"] for column in row["columns"]] == [
+        "integers", "bins", "categories", "dates", "booleans", None,
+    ]  # fmt: skip
+    text = (small / "new.toml").read_text()
+    assert "secret" not in text
+    assert "424242" not in text
+    assert "[domain.n]: min is missing" in invoke("plan", "-c", "new.toml", code=1).stderr
+    for key, value in {
+        "min =": "min = 0", "max =": "max = 9", "edges = []": "edges = [0, 1]",
+        "values = []": 'values = ["x"]',
+        "first =": "first = 2024-01-01", "last =": "last = 2024-01-31",
+    }.items():  # fmt: skip
+        text = text.replace(f"# {key}", value)
+    (small / "new.toml").write_text(text)
+    assert read_config(small / "new.toml").domain.shape == (10, 1, 1, 31, 2)
+    (small / "q.sql").write_text("SELECT COUNT(*) FROM people;")
+    assert json.loads(invoke("run", "q.sql", "-c", "new.toml", "--json").stdout)["std"] > 0
+    invoke("init", "t.csv", "--force")
+    for arguments in (["no.csv"], ["my.duckdb"], ["."], ["t.csv", "-o", "."]):
+        assert invoke("init", *arguments, code=1).stderr.startswith("lapras: ")
+
+
+def test_start_is_light():
+    code = "import sys; import laprasdp.cli.app; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "scipy", "duckdb", "matplotlib", "sqlglot", "opendp"} & set(loaded)
+    assert re.fullmatch(r"lapras \d+\.\d+\.\d+\n", lapras("--version").stdout)
+
+
+def test_no_colour_where_none_is_wanted(small):
+    for command in (["--help"], ["plan"], ["run", "--help"]):
+        assert "\x1b" not in lapras(*command, env=os.environ | {"NO_COLOR": "1"}).stdout
+
+
+def test_every_command_and_option_is_documented():
+    from typer.main import get_command
+
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## lapras (\w+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
+    commands = get_command(app).commands
+    assert set(sections) == set(commands)
+    for name, command in commands.items():
+        for parameter in command.params:
+            for option in parameter.opts:
+                assert not option.startswith("--") or f"`{option}" in sections[name], (name, option)

@@ -1,0 +1,86 @@
+"""Promises about the package as a whole: what it imports, how long its files are, what its documents say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import laprasdp as lp
+from laprasdp import datasets
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    heavy = ("duckdb", "typer", "matplotlib", "ibis", "opendp")
+    code = f"import sys, laprasdp; print([name for name in {heavy} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+    touched = code.replace("laprasdp;", "laprasdp; [getattr(laprasdp, n) for n in laprasdp.__all__];")
+    result = subprocess.run([sys.executable, "-c", touched], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in lp.__all__:
+        assert getattr(lp, name).__doc__, name
+    assert set(lp.__all__) <= set(dir(lp))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        lp.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_files_are_short_and_open_with_a_sentence(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    assert not text or text.lstrip("r").startswith('"""')
+
+
+def test_the_only_file_that_touches_opendp() -> None:
+    assert [p.name for p in SOURCES if re.search(r"^\s*(import|from) opendp", p.read_text(), re.M)] == [
+        "noise.py"
+    ]
+
+
+def test_private_code_never_draws_from_numpy() -> None:
+    """Generators are for the plan, the demo's choice of queries and noise that says it is simulated."""
+    drawing = {
+        p.relative_to(ROOT / "src/laprasdp").as_posix() for p in SOURCES if "default_rng" in p.read_text()
+    }
+    assert drawing == {"plan.py", "privacy/noise.py", "cli/demo.py"}
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert code is not None
+    scope: dict[str, object] = {}
+    exec(code[1], scope)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split("}")[0] for line in printed] == ["{'sex': 'Female'", "{'sex': 'Male'"]
+    answer = scope["answer"]
+    assert isinstance(answer, lp.Answer)
+    assert answer.source == "predicted"
+    exact = duckdb.read_parquet(str(datasets.path("adult"))).filter("age BETWEEN 30 AND 39").shape[0]
+    assert abs(answer.value - exact) < 6 * answer.std
+
+
+def test_numeric_libraries_are_pinned_to_ranges_and_constraints_are_plain() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in ("numpy", "scipy", "sqlglot", "duckdb"):
+        assert any(re.match(rf"{name}>=[\d.]+,<[\d.]+$", d) for d in project["dependencies"]), name
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
