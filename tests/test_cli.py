@@ -12,7 +12,7 @@ import pytest
 from command import SMALL, invoke, lapras, write_small
 
 from laprasdp.cli.app import app
-from laprasdp.cli.demo import draw_stream
+from laprasdp.cli.outcome import draw_stream
 from laprasdp.config import read_config
 
 ROOT = Path(__file__).parent.parent

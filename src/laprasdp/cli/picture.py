@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.demo import Asked, Outcome
+from laprasdp.cli.outcome import Asked, Outcome
 
 INK, WARM, PALE, GREY, NOTE = "#17324d", "#c2571a", "#e6e9ec", "#8a949e", "#56606a"
 STYLE: Any = {
