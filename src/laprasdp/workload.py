@@ -34,8 +34,8 @@ class Workload:
     >>> domain = Domain(age=Integers(0, 999_999))
     >>> ranges = [Query.count(domain, age=range(0, 50)), Query.count(domain, age=range(20, 99))]
     >>> Workload(ranges).columns.values
-    array([[0, 1, 1, 0],
-           [0, 0, 1, 1]])
+    array([[1, 1, 0, 0],
+           [0, 1, 0, 1]])
     >>> Workload(ranges).gram
     array([[50., 30.],
            [30., 79.]])
