@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from laprasdp.attribute import Attribute, Booleans, Categories, Integers
-from laprasdp.data.table import Marginal
 from laprasdp.domain import Domain
+from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 

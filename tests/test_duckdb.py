@@ -28,9 +28,10 @@ from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Int
 from laprasdp.data import duckdb as module
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.schema import columns, kind_of, suggest
-from laprasdp.data.table import Marginal, Table
+from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
+from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
 
 SOME = settings(derandomize=True, deadline=None, max_examples=40)

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from draw import workloads
+from draw import MemoryTable, workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.query import Query
-from laprasdp.strategy.measurement import Measurement, decoding, measure, quantize
+from laprasdp.strategy.measurement import Rows, decoding, measure, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
 from laprasdp.workload import Workload
@@ -33,7 +33,7 @@ class Silence:
         return [0] * count
 
 
-def true_charge(measurement: Measurement, max_rows: int) -> list[Fraction]:
+def true_charge(measurement: Rows, max_rows: int) -> list[Fraction]:
     """Squared column norms, cell by cell, in units of 2^-40, by fractions."""
     written = np.stack([query.vector() for query in measurement.queries]).astype(object)
     matrix = measurement.matrix
@@ -54,7 +54,7 @@ def test_one_by_one(workload: list[Query], mu_squared: Fraction, max_rows: int) 
     assert max(true) >= mu_squared * 2**MU_BITS * Fraction(999_999, 1_000_000)
     x = np.arange(distinct[0].domain.size)
     exact = [int(query.vector() @ x) for query in distinct]
-    noisy = measurement.release(exact, Silence())
+    noisy = measurement.release(measurement.exact(MemoryTable(distinct[0].domain, x).marginal), Silence())
     assert isinstance(measurement.matrix, int)
     estimates = measurement.values(noisy) / (measurement.matrix / 2.0**measurement.bits)
     assert estimates == pytest.approx(exact, rel=1e-12)
@@ -74,7 +74,8 @@ def test_optimised_strategies(workload: list[Query], mu_squared: Fraction, max_r
     assert variances == pytest.approx(optimum.variances * max_rows**2 / float(mu_squared), rel=2e-2)
     x = np.arange(distinct[0].domain.size)
     exact = [int(query.vector() @ x) for query in distinct]
-    values = measurement.values(measurement.release(exact, Silence()))
+    read = MemoryTable(distinct[0].domain, x).marginal
+    values = measurement.values(measurement.release(measurement.exact(read), Silence()))
     assert decode @ values == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 

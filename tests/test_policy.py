@@ -22,6 +22,7 @@ from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import SeededNoise
 from laprasdp.query import Query
+from laprasdp.strategy.measurement import Rows
 
 PAIRS = [
     (policy, accounting)
@@ -89,10 +90,9 @@ def test_any_stream_stays_within_the_budget_and_replays(
     cells = np.zeros(DOMAIN.size)
     for entry in ledger.since(0):
         if isinstance(entry, Release) and entry.measurement.law == "gaussian":
+            assert isinstance(entry.measurement, Rows)
             written = np.stack([query.vector() for query in entry.measurement.queries]).astype(float)
-            matrix = entry.measurement.matrix
-            rows = written * matrix if isinstance(matrix, int) else matrix.astype(float) @ written
-            cells += (rows**2).sum(axis=0) / 4.0**entry.measurement.bits * max_rows**2
+            cells += ((entry.measurement.coefficients @ written) ** 2).sum(axis=0) * max_rows**2
     if accounting == "gaussian":
         assert cells.max() <= BUDGET.mu**2 * (1 + 1e-9)
         assert live.spent == pytest.approx(cells.max(), rel=1e-6)
@@ -115,6 +115,7 @@ def _outcome(asked: lp.Session, query: Query) -> object:
         grant = policy.grant([query])
     except lp.BudgetExhausted:
         return "refused"
+    assert isinstance(grant.measurement, Rows)
     return grant.allowance, grant.measurement.matrix
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
+from laprasdp.marginal import Marginal
 from laprasdp.query import MAX_CLASSES, Query
 from laprasdp.workload import Workload
 
@@ -43,14 +44,14 @@ def test_the_answer_is_the_inner_product(data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(0, 2**40), min_size=domain.size, max_size=domain.size))
     levels = {axis: cells(domain)[:, axis] for axis in query.axes}
     exact = sum(int(w) * c for w, c in zip(query.vector(), counts, strict=True))
-    assert query.answer(levels, np.array(counts)) == exact
+    assert query.answer(Marginal(levels, np.array(counts))) == exact
 
 
 def test_sums_do_not_overflow() -> None:
     domain = lp.Domain(pay=lp.Integers(2**39, 2**39 + 1))
     query = Query(domain, {"pay": [0, 1]}, [2**39, 2**39 + 1])
     levels = {0: np.array([0, 1])}
-    assert query.answer(levels, np.array([2**40, 2**40])) == 2**40 * (2**40 + 1)
+    assert query.answer(Marginal(levels, np.array([2**40, 2**40]))) == 2**40 * (2**40 + 1)
 
 
 @given(workloads())

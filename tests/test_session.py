@@ -11,9 +11,9 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.data.table import Marginal
 from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.marginal import Marginal
 from laprasdp.opening import open_session
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.query import Query

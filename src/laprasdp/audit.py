@@ -161,5 +161,4 @@ def _value(session: Session, query: Query) -> float:
 
 
 def _exact(table: Table, query: Query) -> int:
-    marginal = table.marginal(query.axes)
-    return query.answer(marginal.levels, marginal.counts)
+    return query.answer(table.marginal(query.axes))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.marginal import Marginal
 
 Integers = npt.NDArray[np.int64]
 
@@ -208,21 +209,17 @@ class Query:
         shape = [size if axis in self.axes else 1 for axis, size in enumerate(self.domain.shape)]
         return np.broadcast_to(tensor.reshape(shape), self.domain.shape).reshape(-1)
 
-    def answer(self, levels: Mapping[int, npt.NDArray[Any]], counts: npt.NDArray[Any]) -> int:
+    def answer(self, marginal: Marginal) -> int:
         """
-        The exact answer on rows given as levels; weights are public, counts private.
-
-        Parameters
-        ----------
-        levels : mapping of axis to (r,) int array
-        counts : (r,) int array
-            Rows that share these levels.
+        The exact answer, from counts over at least the attributes in `axes`.  Private.
         """
-        index = tuple(column[levels[axis]] for axis, column in zip(self.axes, self.labels, strict=True))
-        weights = np.broadcast_to(self.weights[index], counts.shape)
+        index = tuple(
+            column[marginal.levels[axis]] for axis, column in zip(self.axes, self.labels, strict=True)
+        )
+        weights = np.broadcast_to(self.weights[index], marginal.counts.shape)
         if self.sensitivity < 2**20:
-            return int(weights @ counts)
-        return sum(map(int.__mul__, map(int, weights), map(int, counts)))
+            return int(weights @ marginal.counts)
+        return sum(map(int.__mul__, map(int, weights), map(int, marginal.counts)))
 
     def combine(self, other: Query, how: Callable[[Integers, Integers], Integers]) -> Query:
         """

@@ -212,16 +212,11 @@ class Session:
     def _release(self, grant: Grant, *, opening: bool) -> Release:
         measurement = grant.measurement
         with self._ledger.transaction() as transaction:
-            exact = [self._exact(query) for query in measurement.queries]
-            noisy = measurement.release(exact, self._noise)
+            noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
             release = Release(measurement, noisy, grant.charge, grant.allowance, opening)
             transaction.append(release)
         self._replay()
         return release
-
-    def _exact(self, query: Query) -> int:
-        marginal = self._table.marginal(query.axes)
-        return query.answer(marginal.levels, marginal.counts)
 
     def _keep(self, entry: Entry) -> None:
         with self._ledger.transaction() as transaction:

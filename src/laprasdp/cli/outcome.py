@@ -167,7 +167,7 @@ def answer_stream(policy: str, accounting: str, seed: int) -> Outcome:
                 assert isinstance(answer, Answer)
             except BudgetExhausted:
                 answer = None
-            truth = statement.queries[0].answer(exact.levels, exact.counts)
+            truth = statement.queries[0].answer(exact)
             asked.append(Asked(text, predicted, answer, truth))
             step()
     return Outcome(session, planned, int(exact.counts.sum()), tuple(asked), time.perf_counter() - start)

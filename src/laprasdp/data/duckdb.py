@@ -19,9 +19,9 @@ from sqlglot import exp
 from laprasdp.attribute import Attribute, Categories
 from laprasdp.data.levels import add_level
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
-from laprasdp.data.table import Marginal
 from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
+from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
 
 _NUMBERS = (*INTEGERS, *FLOATS, "DECIMAL")

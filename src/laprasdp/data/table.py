@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
+from typing import Protocol, runtime_checkable
 
 from laprasdp.domain import Domain
+from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """
-    Exact counts over some attributes; combinations that do not occur are left out.
-
-    Attributes
-    ----------
-    levels : mapping of axis to (r,) int array
-        Level of each attribute in each combination.
-    counts : (r,) int64 array
-        Rows that have this combination.  Private.
-    """
-
-    levels: Mapping[int, npt.NDArray[Any]]
-    counts: npt.NDArray[np.int64]
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LAPLACE_LIMIT
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import GRID_BITS, Measurement
+from laprasdp.strategy.measurement import GRID_BITS, Rows
 from laprasdp.workload import Workload
 
 MAX_HISTOGRAM = 10_000
@@ -68,7 +68,7 @@ class Laplace(Independent):
         if self.accounting.name != "basic":
             raise BudgetError('Laplace noise is accounted for in ε: use accounting "basic"')
 
-    def _measure(self, queries: Sequence[Query], allowance: int) -> Measurement:
+    def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
         sensitivity = int(np.abs(columns).astype(object).sum(axis=0).max()) * self.setting.unit.max_rows
         exact = sensitivity * 2**EPSILON_BITS
@@ -76,9 +76,9 @@ class Laplace(Independent):
         scale = -((-exact << bits) // allowance)
         if scale > LAPLACE_LIMIT:
             raise BudgetExhausted("the allowance left for this query is too small to measure it")
-        return Measurement(tuple(queries), 2**bits, bits, "laplace", scale)
+        return Rows(tuple(queries), 2**bits, bits=bits, law="laplace", scale=scale)
 
-    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
+    def _granted(self, measurement: Rows, allowance: int) -> Grant:
         return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)
 
     def _variance_at(self, allowance: int) -> float | None:
@@ -130,12 +130,12 @@ class Histogram(Policy):
         if self._point == 0:
             raise BudgetExhausted("the budget is too small to measure a histogram")
         if not self._sum:
-            scaled = Measurement(self._queries, int(self._point * 2**GRID_BITS), GRID_BITS)
+            scaled = Rows(self._queries, int(self._point * 2**GRID_BITS), bits=GRID_BITS)
         else:
             matrix = np.zeros((len(self._queries) + 1, len(self._queries)), dtype=object)
             np.fill_diagonal(matrix, int(self._point * 2**GRID_BITS))
             matrix[-1] = int(self._sum * 2**GRID_BITS)
-            scaled = Measurement(self._queries, matrix, GRID_BITS)
+            scaled = Rows(self._queries, matrix, bits=GRID_BITS)
         return self._granted(scaled, allowance)
 
     def allowance(self, position: int) -> int:

@@ -14,7 +14,7 @@ from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Measurement, decoding, quantize
+from laprasdp.strategy.measurement import Rows, decoding, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
 from laprasdp.workload import Workload
@@ -48,7 +48,7 @@ class MatrixRelease:
         optimum = optimize(columns, gap=gap if columns.shape[1] <= _FEW_COLUMNS else max(gap, 1e-2))
         self.gap = optimum.gap
         mu_squared = self._accounting.mu_squared(allowance)
-        self.measurement: Measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
+        self.measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
         self._decode = decoding(self.measurement)
         self.variances: Floats = np.einsum("ij,ij->i", self._decode, self._decode)
 
@@ -130,14 +130,9 @@ class Lapras(Policy):
         super().learn(entry)
         if self._span is None or not isinstance(entry, Release):
             return
-        measurement, scale = entry.measurement, 2.0**entry.measurement.bits
-        matrix = measurement.matrix
-        rows = (
-            np.eye(len(measurement.queries)) * (matrix / scale)
-            if isinstance(matrix, int)
-            else matrix.astype(float) / scale
-        )
-        self._span.add(measurement.queries, rows, measurement.values(entry.noisy))
+        measurement = entry.measurement
+        assert isinstance(measurement, Rows)
+        self._span.add(measurement.queries, measurement.coefficients, measurement.values(entry.noisy))
 
     def expected_variance(self, query: Query) -> float | None:
         if query not in self._predicted_places:
@@ -168,6 +163,7 @@ class Lapras(Policy):
             measurement = self.grant([query]).measurement
         except BudgetExhausted:
             return None
+        assert isinstance(measurement, Rows)
         assert isinstance(measurement.matrix, int)
         return 4.0**measurement.bits / measurement.matrix**2
 

@@ -22,7 +22,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
-from laprasdp.strategy.measurement import Measurement, measure
+from laprasdp.strategy.measurement import Measurement, Rows, measure
 
 Source = Literal["predicted", "measured", "cache", "replay", "histogram"]
 Law = Literal["gaussian", "laplace"]
@@ -157,6 +157,7 @@ class Policy(ABC):
                 self._open(entry)
                 return
             self._advance(self.seen + 1)
+            assert isinstance(entry.measurement, Rows)
             for query, estimate in zip(entry.measurement.queries, self.read(entry), strict=True):
                 self._known[query.key] = estimate
         elif not isinstance(entry, Reply):
@@ -166,6 +167,7 @@ class Policy(ABC):
     def read(self, release: Release) -> list[Estimate]:
         """The answers of the queries that `release` measured one by one."""
         measurement = release.measurement
+        assert isinstance(measurement, Rows)
         assert isinstance(measurement.matrix, int)
         values = measurement.values(release.noisy)
         per_query = measurement.matrix / 2.0**measurement.bits
@@ -198,10 +200,10 @@ class Policy(ABC):
     def _advance(self, position: int) -> None:
         """The statement at `position` had to be measured: use up its allowance."""
 
-    def _measure(self, queries: Sequence[Query], allowance: int) -> Measurement:
+    def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure(queries, self.accounting.mu_squared(allowance), self.setting.unit.max_rows)
 
-    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
+    def _granted(self, measurement: Rows, allowance: int) -> Grant:
         amounts = measurement.amounts(self.setting.unit.max_rows)
         return Grant(measurement, self.accounting.charge(allowance, amounts, measurement.draws), allowance)
 

@@ -8,8 +8,9 @@ the privacy of a release rests on a rounded number.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from laprasdp.columns import Columns
 from laprasdp.errors import BudgetExhausted
+from laprasdp.marginal import Read
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
 from laprasdp.query import Query
@@ -31,34 +33,47 @@ GRID_BITS = 24
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(ABC):
     """
-    What one release measures.
+    What one release measures, on the grid of multiples of 2^-bits.
 
     Attributes
     ----------
-    queries : tuple of b Query
-        F, whose exact answers are read from the table.
-    matrix : (r, b) object array of int, or int
-        Numerators of the strategy over F; an int stands for that multiple of the identity.
     bits : int
-        The grid is the multiples of 2^-bits.
     law : {"gaussian", "laplace"}
         Noise on each row: unit Gaussian on the lattice 2⁻⁵²; or discrete Laplace of `scale` grid steps.
     scale : int
         Scale of Laplace noise in steps of the grid; 0 for Gaussian noise.
     """
 
-    queries: tuple[Query, ...]
-    matrix: npt.NDArray[Any] | int
-    bits: int
-    law: Literal["gaussian", "laplace"] = "gaussian"
-    scale: int = 0
+    bits: int = field(kw_only=True)
+    law: Literal["gaussian", "laplace"] = field(default="gaussian", kw_only=True)
+    scale: int = field(default=0, kw_only=True)
 
     @property
+    @abstractmethod
     def draws(self) -> int:
-        """Noise values that the release draws."""
-        return len(self.queries) if isinstance(self.matrix, int) else len(self.matrix)
+        """Noise values that the release draws: r, the rows of the strategy."""
+
+    @abstractmethod
+    def exact(self, read: Read) -> list[int]:
+        """The r exact strategy answers in steps of the grid.  Private."""
+
+    @abstractmethod
+    def amounts(self, max_rows: int = 1) -> Query:
+        """
+        What each cell is charged, in units of 2⁻⁴⁰ μ², rounded up.
+
+        Parameters
+        ----------
+        max_rows : int
+            Rows that one privacy unit may have.
+
+        Notes
+        -----
+        **Privacy.**  Guarantees at least ``max_rows²`` times the diagonal of ``ÃᵀÃ`` on every cell, by
+        integer arithmetic.
+        """
 
     @property
     def noise_variance(self) -> float:
@@ -67,14 +82,14 @@ class Measurement:
             return 1.0
         return 1 / (2 * math.sinh(0.5 / self.scale) ** 2) / 4.0**self.bits
 
-    def release(self, answers: Sequence[int], noise: NoiseSource) -> tuple[int, ...]:
+    def release(self, exact: Sequence[int], noise: NoiseSource) -> tuple[int, ...]:
         """
-        Noisy strategy answers in steps of the noise lattice.
+        Noisy strategy answers.
 
         Parameters
         ----------
-        answers : sequence of b int
-            Exact answers of `queries`.  Private.
+        exact : sequence of r int
+            From `exact`.  Private.
         noise : NoiseSource
 
         Returns
@@ -84,14 +99,10 @@ class Measurement:
 
         Notes
         -----
-        **Privacy.**  Assumes that `answers` are exact and that the charge of this measurement was checked.
-        Guarantees what docs/proofs/noise.md states for a strategy with these column norms: all arithmetic
-        on private numbers is on Python integers.
+        **Privacy.**  Assumes that the charge of this measurement was checked.  Guarantees what
+        docs/proofs/noise.md states for a strategy with these column norms: all arithmetic on private
+        numbers is on Python integers.
         """
-        if isinstance(self.matrix, int):
-            exact = [self.matrix * answer for answer in answers]
-        else:
-            exact = [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
         if self.law == "laplace":
             drawn, shift = noise.laplace(len(exact), self.scale), 0
         else:
@@ -108,6 +119,40 @@ class Measurement:
         """
         steps = 2 ** (self.bits if self.law == "laplace" else LATTICE_BITS)
         return np.array([step / steps for step in noisy], dtype=float)
+
+
+@dataclass(frozen=True)
+class Rows(Measurement):
+    """
+    Integer combinations of queries: ``Ã = matrix · F / 2^bits``.
+
+    Attributes
+    ----------
+    queries : tuple of b Query
+        F, whose exact answers are read from the table.
+    matrix : (r, b) object array of int, or int
+        Numerators of the strategy over F; an int stands for that multiple of the identity.
+    """
+
+    queries: tuple[Query, ...]
+    matrix: npt.NDArray[Any] | int
+
+    @property
+    def draws(self) -> int:
+        return len(self.queries) if isinstance(self.matrix, int) else len(self.matrix)
+
+    @property
+    def coefficients(self) -> Floats:
+        """(r, b) the strategy over `queries`."""
+        if isinstance(self.matrix, int):
+            return np.eye(len(self.queries)) * (self.matrix / 2.0**self.bits)
+        return np.asarray(self.matrix.astype(float) / 2.0**self.bits)
+
+    def exact(self, read: Read) -> list[int]:
+        answers = [query.answer(read(query.axes)) for query in self.queries]
+        if isinstance(self.matrix, int):
+            return [self.matrix * answer for answer in answers]
+        return [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
 
     @cached_property
     def _squares(self) -> npt.NDArray[Any]:
@@ -136,19 +181,6 @@ class Measurement:
         return int(self._squares.max())
 
     def amounts(self, max_rows: int = 1) -> Query:
-        """
-        What each cell is charged, in units of 2⁻⁴⁰ μ², rounded up.
-
-        Parameters
-        ----------
-        max_rows : int
-            Rows that one privacy unit may have.
-
-        Notes
-        -----
-        **Privacy.**  Guarantees at least ``max_rows²`` times the diagonal of ``ÃᵀÃ`` on every cell, by
-        integer arithmetic.
-        """
         factor = Fraction(max_rows**2 * 2**MU_BITS, 4**self.bits)
         if isinstance(self.matrix, int):
             factor *= self.matrix**2
@@ -160,7 +192,7 @@ class Measurement:
         return self._columns.spread(self.queries[0], amounts)
 
 
-def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -> Measurement:
+def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -> Rows:
     """
     Each query measured by itself, all with one scale, as strongly as `mu_squared` allows.
 
@@ -182,16 +214,14 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     -----
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
-    largest = Measurement(tuple(queries), 1, LATTICE_BITS).largest_square * max_rows**2
+    largest = Rows(tuple(queries), 1, bits=LATTICE_BITS).largest_square * max_rows**2
     scale = math.isqrt(math.floor(mu_squared * 4**LATTICE_BITS / largest))
     if scale < 2**8:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    return Measurement(tuple(queries), scale, LATTICE_BITS)
+    return Rows(tuple(queries), scale, bits=LATTICE_BITS)
 
 
-def quantize(
-    queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1
-) -> Measurement:
+def quantize(queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1) -> Rows:
     """
     An optimised strategy on the grid, scaled to `mu_squared` and never above it.
 
@@ -215,7 +245,7 @@ def quantize(
     for _ in range(8 if target / largest_weight >= 2**10 else 0):
         scaled = np.rint(encode * target)
         matrix = np.array([[int(entry) for entry in row] for row in scaled.tolist()], dtype=object)
-        measurement = Measurement(tuple(queries), matrix, bits)
+        measurement = Rows(tuple(queries), matrix, bits=bits)
         largest = int(measurement.amounts(max_rows).weights.max())
         if largest <= limit:
             return measurement
@@ -223,7 +253,7 @@ def quantize(
     raise BudgetExhausted("the allowance left for the predicted queries is too small to measure them")
 
 
-def decoding(measurement: Measurement) -> Floats:
+def decoding(measurement: Rows) -> Floats:
     """
     The linear map from a matrix measurement's values to its queries' answers.
 
