@@ -157,7 +157,7 @@ class Session:
             missing = [query for query, estimate in known.items() if estimate is None]
             price = 0.0
             if missing:
-                release = self._release(self._granted(parsed.queries, missing), opening=False)
+                release = self._release(self._granted(parsed.queries, missing), parsed.queries)
                 known |= dict(zip(missing, self._policy.read(release), strict=True))
                 price = release.charge.price / len(missing)
             elif known:
@@ -198,7 +198,7 @@ class Session:
             grant = self._policy.opening()
             if grant is not None:
                 self._filter.check(grant.charge)
-                self._release(grant, opening=True)
+                self._release(grant)
 
     def _granted(self, queries: tuple[Query, ...], missing: list[Query]) -> Grant:
         try:
@@ -209,11 +209,11 @@ class Session:
             raise
         return grant
 
-    def _release(self, grant: Grant, *, opening: bool) -> Release:
+    def _release(self, grant: Grant, queries: tuple[Query, ...] = ()) -> Release:
         measurement = grant.measurement
         with self._ledger.transaction() as transaction:
             noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
-            release = Release(measurement, noisy, grant.charge, grant.allowance, opening)
+            release = Release(measurement, noisy, grant.charge, grant.allowance, not queries, queries)
             transaction.append(release)
         self._replay()
         return release

@@ -32,6 +32,8 @@ class Release:
         Units that pacing gave.
     opening : bool
         Whether it was made before the stream, and so answers no statement.
+    queries : tuple of Query
+        What the statement asked, also what needed no measurement.
     """
 
     measurement: Measurement
@@ -39,6 +41,7 @@ class Release:
     charge: Charge
     allowance: int
     opening: bool
+    queries: tuple[Query, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
-from laprasdp.ledger.ledger import Entry, Release, Reply
+from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
 from laprasdp.pacing.pacing import Reading
 from laprasdp.privacy.accounting import Accounting, AccountingName, accounting_named
 from laprasdp.privacy.budget import Budget
@@ -152,15 +152,23 @@ class Policy(ABC):
 
     def learn(self, entry: Entry) -> None:
         """Bring the state past one ledger entry."""
+        if isinstance(entry, Release) and entry.opening:
+            self._open(entry)
+            return
+        fresh: dict[str, Estimate] = {}
         if isinstance(entry, Release):
-            if entry.opening:
-                self._open(entry)
-                return
-            self._advance(self.seen + 1)
             assert isinstance(entry.measurement, Rows)
-            for query, estimate in zip(entry.measurement.queries, self.read(entry), strict=True):
-                self._known[query.key] = estimate
-        elif not isinstance(entry, Reply):
+            measured = [query.key for query in entry.measurement.queries]
+            fresh = dict(zip(measured, self.read(entry), strict=True))
+        if not isinstance(entry, Refusal):  # what was answered stays answered, free and the same
+            for query in entry.queries:
+                if query.key in fresh:
+                    self._known[query.key] = fresh[query.key]
+                elif query.is_zero or query.key in self._known:
+                    continue
+                elif (estimate := self.recall(query)) is not None:
+                    self._known[query.key] = estimate
+        if not isinstance(entry, Reply):
             self._advance(self.seen + 1)
         self.seen += 1
 
