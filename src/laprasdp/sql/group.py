@@ -1,0 +1,139 @@
+"""GROUP BY and ORDER BY: the declared groups, and one query for each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from laprasdp.attribute import Categories
+from laprasdp.domain import Domain
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.query import Query, check_classes
+from laprasdp.sql.predicate import Column, Scope
+from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
+from laprasdp.sql.truth import Tensor
+
+MAX_GROUPS = 10_000
+MAX_GROUP_WORK = 200_000_000
+
+
+def group_by(node: exp.Group | None, items: Sequence[Column | None], scope: Scope) -> list[Column]:
+    """The columns of GROUP BY; none if there is no such clause."""
+    if node is None:
+        return []
+    clauses(node, "expressions")
+    by: list[Column] = []
+    for part in node.expressions:
+        column = _named(part, items, scope, "GROUP BY")
+        if column is None:
+            raise UnsupportedQuery("GROUP BY the aggregate is not supported; name a declared column")
+        if column in by:
+            raise UnsupportedQuery(f"{clip(column.name)} is twice in GROUP BY; name it once")
+        by.append(column)
+    if not by:
+        raise UnsupportedQuery("an empty GROUP BY is not supported; leave it out")
+    return by
+
+
+def _named(node: Any, items: Sequence[Column | None], scope: Scope, clause: str) -> Column | None:
+    """The column that GROUP BY or ORDER BY names, by name or by position; None for the aggregate."""
+    while isinstance(node, exp.Paren):
+        only(node, "this")
+        node = node.this
+    if isinstance(node, exp.Column):
+        return scope.column(node)
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
+        place = int(str(node.this)[:9])
+        if not 1 <= place <= len(items):
+            raise UnsupportedQuery(f"{clause} {place}: SELECT has {len(items)} columns")
+        return items[place - 1]
+    raise unsupported(node, f"{clause} takes declared columns")
+
+
+def order_by(
+    node: exp.Order | None, items: Sequence[Column | None], by: Sequence[Column], scope: Scope
+) -> list[tuple[int, bool, bool]]:
+    """Place in `by`, descending, NULL first; for each key of ORDER BY."""
+    if node is None:
+        return []
+    only(node, "expressions")
+    keys = []
+    for part in node.expressions:
+        only(part, "this", "desc", "nulls_first")
+        column = None
+        if not part.this.find(exp.AggFunc):
+            try:
+                column = _named(part.this, items, scope, "ORDER BY")
+            except UnsupportedQuery as error:
+                raise UnsupportedQuery(f"ORDER BY takes the columns of GROUP BY only: {error}") from None
+        if column is None or column not in by:
+            raise UnsupportedQuery(
+                f"ORDER BY {spell_node(part.this)} is not supported; it takes the columns of GROUP BY only"
+            )
+        keys.append((by.index(column), bool(part.args.get("desc")), bool(part.args.get("nulls_first"))))
+    return keys
+
+
+def _rank_of(place: int, rank: Sequence[int], group: tuple[int, ...]) -> int:
+    return rank[group[place]]
+
+
+def group_levels(by: Sequence[Column], order: Iterable[tuple[int, bool, bool]]) -> list[tuple[int, ...]]:
+    """The levels of every declared group, in the order asked for."""
+    sizes = [column.attribute.size for column in by]
+    if math.prod(sizes) > MAX_GROUPS:
+        widest = max(by, key=lambda column: column.attribute.size)
+        raise UnsupportedQuery(
+            f"GROUP BY has {math.prod(sizes):,} declared groups; the limit is {MAX_GROUPS:,}: "
+            f"group by fewer columns or coarsen {clip(widest.name)} ({widest.attribute.size:,} levels)"
+        )
+    groups = list(itertools.product(*map(range, sizes)))
+    for place, descending, nulls_first in reversed(list(order)):
+        attribute = by[place].attribute
+        rank = list(range(attribute.values))
+        if isinstance(attribute, Categories):
+            for position, level in enumerate(
+                sorted(range(len(attribute.names)), key=attribute.names.__getitem__)
+            ):
+                rank[level] = position
+        if descending:
+            rank = [-position for position in rank]
+        rank.append(-attribute.size if nulls_first else attribute.size)
+        groups.sort(key=partial(_rank_of, place, rank))
+    return groups
+
+
+def group_queries(
+    domain: Domain, tensor: Tensor, by: Sequence[Column], groups: Sequence[tuple[int, ...]]
+) -> Iterator[Query]:
+    """The query of every group: the weight where all levels are the group's, zero elsewhere."""
+    grouped = {column.axis: place for place, column in enumerate(by)}
+    rest = {domain.names[a]: x for a, x in zip(tensor.axes, tensor.labels, strict=True) if a not in grouped}
+    split = [column for column in by if column.attribute.size > 1]
+    shape = [n for a, n in zip(tensor.axes, tensor.weights.shape, strict=True) if a not in grouped]
+    shape += [2] * len(split)
+    check_classes(shape, [*rest, *(column.name for column in split)])
+    work = len(groups) * (
+        math.prod(shape) + sum(map(len, rest.values())) + sum(c.attribute.size for c in split)
+    )
+    if work > MAX_GROUP_WORK:
+        raise UnsupportedQuery(
+            f"{len(groups):,} groups of a condition this fine are too much work; "
+            "group by fewer columns, or simplify WHERE"
+        )
+    for group in groups:
+        index: Any = tuple(
+            labels[group[grouped[axis]]] if axis in grouped else slice(None)
+            for axis, labels in zip(tensor.axes, tensor.labels, strict=True)
+        )
+        weights = np.zeros(shape, dtype=np.int64)
+        inside: Any = (..., *(1,) * len(split))
+        weights[inside] = tensor.weights[index]
+        marks = {c.name: np.arange(c.attribute.size) == group[grouped[c.axis]] for c in split}
+        yield Query(domain, {**rest, **marks}, weights)
