@@ -1,4 +1,4 @@
-"""How hypothesis runs: no deadlines on a shared machine; the same draws each time in continuous integration."""
+"""How hypothesis runs: without deadlines; with the same draws each time in continuous integration."""
 
 from __future__ import annotations
 

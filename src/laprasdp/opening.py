@@ -34,6 +34,7 @@ def open_session(
     policy: str = DEFAULT_POLICY,
     accounting: str = "gaussian",
     split: str = "matrix-heavy",
+    overlap: float | None = None,
     reading: Reading | None = None,
     unit: PrivacyUnit | None = None,
     table: str | None = None,
@@ -62,6 +63,8 @@ def open_session(
     accounting : {"gaussian", "basic"}
         Gaussian DP on cells, or basic composition as in the paper.
     split : {"matrix-heavy", "query-heavy", "reserve-heavy", "equal"}
+    overlap : float, optional
+        Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
     reading : Reading, optional
         How the paper is read where it is silent.
     unit : PrivacyUnit, optional
@@ -92,10 +95,11 @@ def open_session(
         budget,
         horizon,
         queries,
-        accounting,  # type: ignore[arg-type]
-        split,
-        unit,
-        reading or Reading(),
+        accounting=accounting,  # type: ignore[arg-type]
+        split=split,
+        overlap=overlap,
+        unit=unit,
+        reading=reading or Reading(),
     )
     return Session(
         opened,

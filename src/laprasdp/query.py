@@ -107,7 +107,7 @@ class Query:
                 kept_axes.append(axis)
                 kept_labels.append(_narrow(merged[column]))
         self.domain, self.axes, self.labels = domain, tuple(kept_axes), tuple(kept_labels)
-        self.weights = np.ascontiguousarray(weights)
+        self.weights = np.array(weights, dtype=np.int64, order="C")
         for array in (*self.labels, self.weights):
             array.setflags(write=False)
 

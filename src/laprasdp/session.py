@@ -152,7 +152,7 @@ class Session:
         parsed = self._parsed(statement)
         with self._lock:
             self._replay()
-            self._open()
+            self._prepare()
             known = {q: self._policy.recall(q) for q in dict.fromkeys(parsed.queries) if not q.is_zero}
             missing = [query for query, estimate in known.items() if estimate is None]
             price = 0.0
@@ -192,13 +192,11 @@ class Session:
             raise DomainError("the query is over another domain than the table's")
         return Statement(text=describe(statement), queries=(statement.canonical(),))
 
-    def _open(self) -> None:
-        """Make the release before the stream, once."""
-        if self._position == 0:
-            grant = self._policy.opening()
-            if grant is not None:
-                self._filter.check(grant.charge)
-                self._release(grant)
+    def _prepare(self) -> None:
+        """Make the releases that the policy wants before the next statement."""
+        while (grant := self._policy.due()) is not None:
+            self._filter.check(grant.charge)
+            self._release(grant)
 
     def _granted(self, queries: tuple[Query, ...], missing: list[Query]) -> Grant:
         try:

@@ -70,6 +70,7 @@ class Config:
     policy: str = DEFAULT_POLICY
     accounting: str = "gaussian"
     split: str = "matrix-heavy"
+    overlap: float | None = None
     reading: Reading = field(default_factory=Reading)
     predictions: tuple[Prediction, ...] = ()
 
@@ -85,6 +86,7 @@ class Config:
             policy=self.policy,
             accounting=self.accounting,
             split=self.split,
+            overlap=self.overlap,
             reading=self.reading,
             unit=self.unit,
             table=self.table,
@@ -110,10 +112,11 @@ class Config:
             self.budget,
             self.horizon,
             queries,
-            self.accounting,  # type: ignore[arg-type]
-            self.split,
-            self.unit,
-            self.reading,
+            accounting=self.accounting,  # type: ignore[arg-type]
+            split=self.split,
+            overlap=self.overlap,
+            unit=self.unit,
+            reading=self.reading,
         )
         return make_plan(policy_named(self.policy, setting), names)
 
@@ -201,12 +204,13 @@ def _privacy(section: Section) -> dict[str, Any]:
 
 
 def _stream(section: Section, folder: Path) -> dict[str, Any]:
-    section.only("horizon", "policy", "accounting", "split", "predictions", *vars(Reading()))
+    section.only("horizon", "policy", "accounting", "split", "overlap", "predictions", *vars(Reading()))
     found: dict[str, Any] = {"horizon": section.take("horizon", int, 100)}
     if found["horizon"] < 1:
         raise ConfigError(f"{section.where}: horizon must be at least 1, not {found['horizon']}")
     for key, default in (("policy", DEFAULT_POLICY), ("accounting", "gaussian"), ("split", "matrix-heavy")):
         found[key] = section.take(key, str, default)
+    found["overlap"] = section.take("overlap", (int, float), None)
     plain = Reading()
     reading = {
         key: section.take(key, str, getattr(plain, key)) for key in ("estimate", "overflow", "repeats")

@@ -125,7 +125,9 @@ class Histogram(Policy):
         self._sum = math.floor(self._point * math.sqrt(ratio) * 2**GRID_BITS) / 2**GRID_BITS
         self._cells: Floats | None = None
 
-    def opening(self) -> Grant:
+    def due(self) -> Grant | None:
+        if self._cells is not None:
+            return None
         allowance = self.accounting.total
         if self._point == 0:
             raise BudgetExhausted("the budget is too small to measure a histogram")
@@ -197,8 +199,8 @@ class Offline(Policy):
     def _matrix(self) -> MatrixRelease:
         return MatrixRelease(self.setting, self.accounting.total, gap=1e-6)
 
-    def opening(self) -> Grant:
-        return self._matrix.grant()
+    def due(self) -> Grant | None:
+        return None if self._answers else self._matrix.grant()
 
     def allowance(self, position: int) -> int:
         return 0

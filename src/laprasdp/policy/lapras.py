@@ -110,8 +110,8 @@ class Lapras(Policy):
     def _matrix(self) -> MatrixRelease:
         return MatrixRelease(self.setting, self._pools.matrix)
 
-    def opening(self) -> Grant | None:
-        return self._matrix.grant() if self.setting.predictions else None
+    def due(self) -> Grant | None:
+        return self._matrix.grant() if self.setting.predictions and not self._predicted else None
 
     def allowance(self, position: int) -> int:
         return self._pacing.allowance(position)

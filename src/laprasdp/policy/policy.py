@@ -44,6 +44,8 @@ class Setting:
     accounting : {"basic", "gaussian"}
     split : str
         How the paper's policies share the budget out.
+    overlap : float or None
+        Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
     unit : PrivacyUnit
     reading : Reading
         How the paper is read where it is silent.
@@ -55,12 +57,15 @@ class Setting:
     predictions: tuple[Query, ...] = ()
     accounting: AccountingName = "gaussian"
     split: str = "matrix-heavy"
+    overlap: float | None = None
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
             raise ConfigError(f"the horizon must be a whole number of at least 1, not {self.horizon!r}")
+        if self.overlap is not None and not 0 <= self.overlap <= 1:
+            raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
         object.__setattr__(self, "predictions", tuple(dict.fromkeys(self.predictions)))
 
     @cached_property
@@ -121,8 +126,8 @@ class Policy(ABC):
         self.seen = 0  # statements so far: n
         self._known: dict[str, Estimate] = {}
 
-    def opening(self) -> Grant | None:
-        """What to release before the stream, if anything."""
+    def due(self) -> Grant | None:
+        """What to release before the next statement, whatever it is; most policies, once before the first."""
         return None
 
     def recall(self, query: Query) -> Estimate | None:
