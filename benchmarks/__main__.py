@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-NAMES = {"solver": "benchmarks.solver", "stream": "benchmarks.stream"}
+NAMES = {
+    "accuracy": "benchmarks.accuracy",
+    "solver": "benchmarks.solver",
+    "stream": "benchmarks.stream",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,10 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", action="store_true", help="also run what takes minutes")
     size.add_argument("--quick", action="store_true", help="run the smallest sizes only")
+    parser.add_argument("--domain", choices=("line", "flights"), help="table of `accuracy`; line by default")
     chosen = parser.parse_args(arguments)
-    found: Iterator[dict[str, Any]] = importlib.import_module(NAMES[chosen.name]).rows(
-        full=chosen.full, quick=chosen.quick
-    )
+    rows_of = importlib.import_module(NAMES[chosen.name]).rows
+    more = {} if chosen.domain is None else {"domain": chosen.domain}
+    if not more.keys() <= inspect.signature(rows_of).parameters.keys():
+        parser.error(f"{chosen.name} takes no --domain")
+    found: Iterator[dict[str, Any]] = rows_of(full=chosen.full, quick=chosen.quick, **more)
     if chosen.json:
         for row in found:
             print(json.dumps(row), flush=True)

@@ -105,7 +105,8 @@ def test_a_bad_setting(command, old, new, message, small):
 @pytest.mark.parametrize(
     "arguments",
     [["run"], ["nothing"], ["run", "q.sql", "--level", "1"], ["run", "q.sql", "--json", "--csv"],
-     ["plan", "--no"],
+     ["plan", "--no"], ["plan", "--target-std", "0"], ["plan", "--target-std", "few"],
+     ["run", "q.sql", "--post", "absolute"],
      ["demo", "--policy", "mine"], ["demo", "--accounting", "zcdp"], ["demo", "--seed", "-1"], ["init"]],
 )  # fmt: skip
 def test_wrong_usage_is_2(arguments, small):
@@ -124,6 +125,34 @@ def test_plan_touches_no_data(small):
     text = invoke("plan").stdout
     assert "the table was not opened" in text
     assert f"{row['independent_basic_mae']:,.1f}" in text
+
+
+def test_plan_finds_the_smallest_epsilon(small):
+    (small / "t.csv").unlink()
+    before = (small / "lapras.toml").read_text()
+    row = json.loads(invoke("plan", "--target-std", "3", "--json").stdout)
+    assert row["target_std"] == 3
+    assert 0.99 * 3 <= row["predicted_std"] <= 3
+    assert row["without_predictions_epsilon"] > row["epsilon"] > 1
+    assert row["without_predictions"]["epsilon"] == row["epsilon"]
+    text = invoke("plan", "--target-std", "3").stdout
+    assert f"ε = {row['epsilon']:g} at δ = 1e-06 is the smallest" in text
+    assert "the worst has 3.0: SELECT COUNT(*) FROM t." in text
+    assert f"Without predictions ε = {row['without_predictions_epsilon']:g} would be needed" in text
+    assert (small / "lapras.toml").read_text() == before
+    (small / "lapras.toml").write_text(before.replace("epsilon = 1.0", f"epsilon = {row['epsilon']}"))
+    assert json.loads(invoke("plan", "--json").stdout)["predicted_std"] == row["predicted_std"]
+    assert "which leaves" in invoke("plan", "--target-std", "0.001", code=1).stderr
+
+
+def test_plan_says_what_is_about(small):
+    (small / "lapras.toml").write_text(SMALL.replace("horizon = 10", 'horizon = 10\npolicy = "primm"'))
+    assert json.loads(invoke("plan", "--json").stdout)["approximate"] is True
+    assert re.search(r"^ *0% +100% +about \d+\.\d +about \d+\.\d", invoke("plan").stdout, re.MULTILINE)
+    (small / "lapras.toml").write_text(SMALL.replace('["SELECT COUNT(*) FROM t"]', "[]"))
+    text = invoke("plan", "--target-std", "10").stdout
+    assert "typical unpredicted queries have 10.0 on average." in text
+    assert "Without predictions" not in text
 
 
 def test_init_writes_a_file_that_says_what_is_missing(small):

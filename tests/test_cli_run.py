@@ -63,6 +63,27 @@ def test_the_level_is_that_of_the_interval(small):
         assert (row["high"] - row["value"]) / row["std"] == pytest.approx(quantile, abs=1e-4)
 
 
+@pytest.mark.parametrize("post", ["nonnegative", "rounded", "consistent"])
+def test_an_adjusted_value_beside_the_unbiased_one(small, post):
+    (small / "q.sql").write_text("SELECT COUNT(*) FROM t;\nSELECT COUNT(*) FROM t GROUP BY n;")
+    rows = [json.loads(x) for x in invoke("run", "q.sql", "--json", "--post", post).stdout.splitlines()]
+    assert all(row.keys() - {"group"} == ROW | {"post"} for row in rows)
+    assert all(row["low"] < row["value"] < row["high"] and row["post"] >= 0 for row in rows)
+    total, *groups = rows
+    if post == "consistent":
+        assert sum(row["post"] for row in groups) == pytest.approx(total["post"])
+        assert total["post"] == total["nonnegative"]
+    else:
+        assert all(row["post"] == pytest.approx(row["nonnegative"], abs=0.5) for row in rows)
+    if post == "rounded":
+        assert all(isinstance(row["post"], int) for row in rows)
+    header, *lines = csv.reader(io.StringIO(invoke("run", "q.sql", "--csv", "--post", post).stdout))
+    assert header[-1] == "post"
+    assert all(float(line[-1]) >= 0 for line in lines)
+    text = invoke("run", "q.sql", "--post", post).stdout
+    assert post in text.splitlines()[0]
+
+
 def test_one_bad_line_among_good_ones(small):
     good = ["SELECT COUNT(*) FROM t WHERE n < 3;", "SELECT COUNT(*) FROM t WHERE n > 5;"]
     (small / "bad.sql").write_text(

@@ -50,11 +50,12 @@ def test_the_only_file_that_touches_opendp() -> None:
 
 
 def test_private_code_never_draws_from_numpy() -> None:
-    """Generators are for the plan, the demo's choice of queries and noise that says it is simulated."""
+    """Generators are for plans, designs, the demo's queries, and noise that says it is simulated."""
     drawing = {
         p.relative_to(ROOT / "src/laprasdp").as_posix() for p in SOURCES if "default_rng" in p.read_text()
     }
-    assert drawing == {"plan.py", "privacy/noise.py", "cli/outcome.py"}
+    designs = {"policy/design.py", "policy/design_product.py"}
+    assert drawing == {"plan.py", "privacy/noise.py", "cli/outcome.py", *designs}
 
 
 def test_links_in_the_documents_lead_somewhere() -> None:

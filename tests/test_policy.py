@@ -108,6 +108,8 @@ def test_any_stream_stays_within_the_budget_and_replays(
 def _outcome(asked: lp.Session, query: Query) -> object:
     """What the next statement would do, without its noise."""
     policy = asked._policy
+    if policy.due() is not None:
+        return "a release is due"
     known = policy.recall(query)
     if known is not None:
         return known
@@ -151,7 +153,9 @@ def test_the_plan_is_what_the_stream_then_shows(policy: str, accounting: str) ->
         if planned.std is not None:
             answer = asked.ask(query)
             assert isinstance(answer, lp.Answer)
-            assert answer.std == pytest.approx(planned.std, rel=1e-9)
+            assert answer.std <= planned.std * (1 + 1e-6)
+            if policy != "primm":  # which gives predicted queries more as the stream shows that they come
+                assert answer.std == pytest.approx(planned.std, rel=1e-9)
             assert answer.charge == 0
     assert asked.plan() == plan
 

@@ -8,8 +8,13 @@ noise → charge, release and answer are kept together → the value is returned
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
@@ -23,6 +28,7 @@ from laprasdp.query import Query
 from laprasdp.sql.parse import Statement, parse
 
 DEFAULT_POLICY = "smooth-cache"
+_MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
 
 
 class Session:
@@ -158,7 +164,7 @@ class Session:
             price = 0.0
             if missing:
                 release = self._release(self._granted(parsed.queries, missing), parsed.queries)
-                known |= dict(zip(missing, self._policy.read(release), strict=True))
+                known |= {query: self._policy.latest(query) for query in missing}
                 price = release.charge.price / len(missing)
             elif known:
                 self._keep(Reply(parsed.queries))
@@ -232,26 +238,65 @@ class Session:
     def _answers(
         self, parsed: Statement, known: dict[Query, Estimate | None], prices: dict[Query, float]
     ) -> Answer | GroupedAnswer:
-        answers = []
-        for place, query in enumerate(parsed.queries):
-            group = dict(zip(parsed.by, parsed.groups[place], strict=True)) if parsed.by else None
-            estimate = known.get(query)
-            value, variance, source = (
-                (0.0, 0.0, "constant")
-                if estimate is None
-                else (estimate.value, estimate.variance, estimate.source)
+        estimates = [known.get(query) for query in parsed.queries]
+        if not parsed.by:
+            return self._answer(parsed.text, estimates[0], prices.get(parsed.queries[0], 0.0))
+        answers = tuple(
+            self._answer(
+                parsed.text, estimate, prices.get(query, 0.0), dict(zip(parsed.by, labels, strict=True))
             )
-            answers.append(
-                Answer(
-                    parsed.text,
-                    value,
-                    math.sqrt(variance),
-                    source,
-                    prices.get(query, 0.0),
-                    self.remaining,
-                    group,
-                    "gaussian" if estimate is None else estimate.law,
-                    self._noise.simulation,
-                )
-            )
-        return GroupedAnswer(parsed.text, tuple(answers)) if parsed.by else answers[0]
+            for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups, strict=True)
+        )
+        if len(answers) > _MANY:
+            return GroupedAnswer(parsed.text, answers)
+        return GroupedAnswer(
+            parsed.text, answers, self._total(parsed), self._covariance(parsed.queries, estimates)
+        )
+
+    def _answer(
+        self, text: str, estimate: Estimate | None, price: float, group: dict[str, Any] | None = None
+    ) -> Answer:
+        value, variance, source = (
+            (0.0, 0.0, "constant")
+            if estimate is None
+            else (estimate.value, estimate.variance, estimate.source)
+        )
+        return Answer(
+            text,
+            value,
+            math.sqrt(variance),
+            source,
+            price,
+            self.remaining,
+            group,
+            "gaussian" if estimate is None else estimate.law,
+            self._noise.simulation,
+        )
+
+    def _total(self, parsed: Statement) -> Answer | None:
+        """A grouped statement without its GROUP BY, where that is known; nothing is measured for it."""
+        parts = list(parsed.queries)
+        try:
+            while len(parts) > 1:  # in pairs, so that most sums have few classes
+                pairs = zip(parts[::2], parts[1::2], strict=False)
+                parts = [one.combine(other, operator.add) for one, other in pairs] + parts[len(parts) & ~1 :]
+        except UnsupportedQuery:  # of too many classes
+            return None
+        whole = parts[0].canonical()
+        estimate = None if whole.is_zero else self._policy.recall(whole)
+        return None if estimate is None else self._answer(f"the total of {parsed.text}", estimate, 0.0)
+
+    def _covariance(
+        self, queries: Sequence[Query], estimates: Sequence[Estimate | None]
+    ) -> npt.NDArray[np.float64] | None:
+        """Joint covariance of answers that are all of the policy's present state, which knows it."""
+        live = [place for place, estimate in enumerate(estimates) if estimate is not None]
+        found = self._policy.covariance([queries[place] for place in live]) if live else None
+        variances = [estimate.variance for estimate in estimates if estimate is not None]
+        if found is None or not np.isfinite(found).all():
+            return None
+        if not np.allclose(found.diagonal(), variances, rtol=1e-6):
+            return None  # a replayed answer is older, and less precise than what is known now
+        joint = np.zeros((len(queries), len(queries)))
+        joint[np.ix_(live, live)] = found
+        return joint

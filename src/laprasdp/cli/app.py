@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -82,6 +83,12 @@ def _level(level: float) -> float:
     return level
 
 
+def _records(std: float | None) -> float | None:
+    if std is not None and not 0 < std < math.inf:
+        raise typer.BadParameter("a standard deviation is a positive number of records, such as 5")
+    return std
+
+
 @app.callback()
 def lapras(
     version: Annotated[
@@ -134,11 +141,22 @@ def init(
 
 @app.command()
 @guarded
-def plan(config: ConfigFile = Path("lapras.toml"), json: Json = False) -> int:
+def plan(
+    config: ConfigFile = Path("lapras.toml"),
+    target_std: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RECORDS",
+            callback=_records,
+            help="Find the smallest ε for this standard deviation, and plan with it.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
     """Show which errors the budget buys, before any of it is spent; the table is not opened."""
     from laprasdp.cli.plan import plan
 
-    return plan(config, as_json=json)
+    return plan(config, target_std, as_json=json)
 
 
 @app.command()
@@ -149,10 +167,14 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
     level: Annotated[float, typer.Option(callback=_level, help="Level of the intervals.")] = 0.95,
+    post: Annotated[
+        Literal["nonnegative", "rounded", "consistent"] | None,
+        typer.Option(help="Print an adjusted value beside each, free: not negative; whole; adding up."),
+    ] = None,
 ) -> int:
     """Answer a stream of SQL statements, each at once."""
     from laprasdp.cli.run import run
 
     if json and csv:
         raise typer.BadParameter("choose one of --json and --csv")
-    return run(file, config, "json" if json else "csv" if csv else "text", level)
+    return run(file, config, "json" if json else "csv" if csv else "text", level, post)

@@ -4,31 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from laprasdp.cli.show import console, records, table
 from laprasdp.config import Config, read_config
+from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.plan import Plan, PlannedQuery
+from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.gaussian import mean_absolute
 
 
-def plan(path: Path, *, as_json: bool) -> int:
-    """Print what the declared budget buys, with the prediction set and without it."""
+def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
+    """Print what a budget buys, with the prediction set and without: the declared one, or the one wanted."""
     config = read_config(path)
+    aim: dict[str, Any] = {}
+    if target_std is not None:
+        epsilon = config.smallest_epsilon(target_std)
+        aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
+        config = replace(config, budget=Budget(epsilon, config.budget.delta))
     planned, alone = config.plan(), config.plan(predictions=False)
     if as_json:
-        row = {"table": config.name, "cells": config.domain.size, **planned.row()}
+        row = {"table": config.name, "cells": config.domain.size, **aim, **planned.row()}
         print(json.dumps(row | {"without_predictions": alone.row()}))
     else:
+        if target_std is not None:
+            _print_aim(planned, target_std, aim["without_predictions_epsilon"])
         _print(config, planned, alone)
     return 0
 
 
+def _alone(config: Config, target_std: float) -> float | None:
+    """ε that would be needed without the prediction set; None where no budget is enough."""
+    try:
+        return config.smallest_epsilon(target_std, predictions=False)
+    except (BudgetError, ConfigError):
+        return None
+
+
+def _print_aim(planned: Plan, target_std: float, alone: float | None) -> None:
+    screen, worst, std = console(), planned.worst, planned.typical_std
+    what, about = ("predicted queries", "") if worst else ("typical unpredicted queries", _about(planned))
+    screen.print(
+        f"ε = {planned.epsilon:g} at δ = {planned.delta:g} is the smallest, to 1%, "
+        f"for a standard deviation of {target_std:g}:\n{what} have {about}{records(std)} on average"
+        + (f"; the worst has {records(worst.std)}: {worst.query}" if worst else "")
+        + ".",
+        markup=False,
+    )
+    if worst:
+        needed = "no ε that is allowed would do" if alone is None else f"ε = {alone:g} would be needed"
+        screen.print(f"Without predictions {needed}, for typical queries.")
+    screen.print("This is the plan at that ε; the configuration is as it was.\n")
+
+
 def _print(config: Config, planned: Plan, alone: Plan) -> None:
-    screen = console()
+    screen, about = console(), _about(planned)
     screen.print(
         f"{config.name}: {config.domain.size:,} cells; {planned.policy}, {planned.accounting} accounting, "
         f"ε = {planned.epsilon:g}, δ = {planned.delta:g}, for {planned.horizon} statements.",
@@ -47,8 +82,8 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
         streams.add_row(
             f"{stream.overlap:.0%}",
             f"{stream.answered:.0%}",
-            "" if stream.overlap == 1 else records(stream.unpredicted_mae),
-            records(stream.mae),
+            "" if stream.overlap == 1 else about + records(stream.unpredicted_mae),
+            ("" if stream.overlap == 1 else about) + records(stream.mae),
         )
     if planned.predicted:
         screen.print("Mean error of a stream by the share of it that was predicted (source: measured)")
@@ -56,10 +91,14 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
         screen.print()
     lines = table(">mean error", ">answered", "for comparison, every 0/1 query")
     whole = alone.streams[0]
-    lines.add_row(records(whole.mae), f"{whole.answered:.0%}", f"{alone.policy} without predictions")
+    lines.add_row(about + records(whole.mae), f"{whole.answered:.0%}", f"{alone.policy} without predictions")
     lines.add_row(records(planned.independent_gaussian_mae), "100%", "independent noise, Gaussian accounting")
     lines.add_row(records(planned.independent_basic_mae), "100%", "independent noise, basic accounting")
     screen.print(lines)
+
+
+def _about(planned: Plan) -> str:
+    return "about " if planned.approximate else ""
 
 
 def _gathered(predicted: Iterable[PlannedQuery]) -> Iterator[tuple[Text, float | None]]:

@@ -23,27 +23,28 @@ from laprasdp.session import Session
 from laprasdp.sql.split import Fragment, split
 
 Format = Literal["json", "csv", "text"]
-Write = Callable[[int, list[Answer]], None]
+Post = Literal["nonnegative", "rounded", "consistent"]
+Write = Callable[[int, list[Answer], list[float] | None], None]
 FIELDS = (
     *("line", "query", "group", "value", "nonnegative", "std"),
     *("low", "high", "source", "charge", "remaining"),
 )
 
 
-def run(file: str, config: Path, form: Format, level: float) -> int:
+def run(file: str, config: Path, form: Format, level: float, post: Post | None = None) -> int:
     """Answer the statements of `file`; the exit code is 1 if any was refused."""
     settings = read_config(config)
     with _opened(file) as lines:
         with progress("opening the table"):
             session = settings.open()
-        return _Stream(session, _writer(form, level, session), file).answer(lines)
+        return _Stream(session, _writer(form, level, session, post), file, post).answer(lines)
 
 
 class _Stream:
     """One pass over a stream of statements."""
 
-    def __init__(self, session: Session, write: Write, file: str) -> None:
-        self._session, self._write, self._file = session, write, file
+    def __init__(self, session: Session, write: Write, file: str, post: Post | None) -> None:
+        self._session, self._write, self._file, self._post = session, write, file, post
         self._answered = self._refused = 0
 
     def answer(self, lines: TextIO) -> int:
@@ -72,8 +73,23 @@ class _Stream:
             _say(f"line {fragment.line}: {' '.join(str(refusal).split())}")
             return
         self._answered += 1
-        self._write(fragment.line, list(answer) if isinstance(answer, GroupedAnswer) else [answer])
+        answers = list(answer) if isinstance(answer, GroupedAnswer) else [answer]
+        self._write(fragment.line, answers, None if self._post is None else adjusted(answer, self._post))
         sys.stdout.flush()
+
+
+def adjusted(answer: Answer | GroupedAnswer, post: Post) -> list[float]:
+    """
+    One value an answer, to stand beside the unbiased one.
+
+    Notes
+    -----
+    **Privacy.**  A function of released numbers: it costs nothing.
+    """
+    if isinstance(answer, GroupedAnswer) and post == "consistent":
+        return list(answer.consistent())
+    answers = list(answer) if isinstance(answer, GroupedAnswer) else [answer]
+    return [one.rounded if post == "rounded" else one.nonnegative for one in answers]
 
 
 class _Patience:
@@ -137,26 +153,32 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def _writer(form: Format, level: float, session: Session) -> Write:
-    return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session)
+def _writer(form: Format, level: float, session: Session, post: Post | None) -> Write:
+    return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
 
-def _json_lines(level: float, session: Session) -> Write:
-    def write(line: int, answers: list[Answer]) -> None:
-        for answer in answers:
-            print(json.dumps({"line": line, **answer.row(level)}))
+def _rows(line: int, answers: list[Answer], values: list[float] | None, level: float) -> Iterator[Any]:
+    for place, answer in enumerate(answers):
+        row = {"line": line, **answer.row(level)}
+        yield row if values is None else row | {"post": values[place]}
+
+
+def _json_lines(level: float, session: Session, post: Post | None) -> Write:
+    def write(line: int, answers: list[Answer], values: list[float] | None) -> None:
+        for row in _rows(line, answers, values, level):
+            print(json.dumps(row))
 
     return write
 
 
-def _csv(level: float, session: Session) -> Write:
-    made = csv.DictWriter(sys.stdout, FIELDS, extrasaction="ignore", lineterminator="\n")
+def _csv(level: float, session: Session, post: Post | None) -> Write:
+    fields = FIELDS if post is None else (*FIELDS, "post")
+    made = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
     made.writeheader()
     sys.stdout.flush()
 
-    def write(line: int, answers: list[Answer]) -> None:
-        for answer in answers:
-            row = {"line": line, **answer.row(level)}
+    def write(line: int, answers: list[Answer], values: list[float] | None) -> None:
+        for row in _rows(line, answers, values, level):
             if "group" in row:
                 row["group"] = json.dumps(row["group"], ensure_ascii=False)
             made.writerow(row)
@@ -164,18 +186,23 @@ def _csv(level: float, session: Session) -> Write:
     return write
 
 
-def _text(level: float, session: Session) -> Write:
-    layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11} {:<9} {:>9}  {}"
-    limit = shutil.get_terminal_size().columns - 74 if sys.stdout.isatty() else None
-    charge = f"charge {session.unit}"
-    print(layout.format("line", "answer", "std", "low", "high", "source", charge, "statement"), flush=True)
+def _text(level: float, session: Session, post: Post | None) -> Write:
+    column = "" if post is None else "  {:>11}"
+    layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11}" + column + " {:<9} {:>9}  {}"
+    width = 74 if post is None else 87
+    limit = shutil.get_terminal_size().columns - width if sys.stdout.isatty() else None
+    charge, added = f"charge {session.unit}", [] if post is None else [post]
+    header = layout.format("line", "answer", "std", "low", "high", *added, "source", charge, "statement")
+    print(header, flush=True)
 
-    def write(line: int, answers: list[Answer]) -> None:
+    def write(line: int, answers: list[Answer], values: list[float] | None) -> None:
         if answers[0].group is not None:
-            print(f"{line:>4}  {shorten(answers[0].query, limit and limit + 68)}")
-        for answer in answers:
+            print(f"{line:>4}  {shorten(answers[0].query, limit and limit + width - 6)}")
+        for place, answer in enumerate(answers):
             what = answer.query if answer.group is None else _group(answer.group)
             numbers = [records(number) for number in (answer.value, answer.std, *answer.interval(level))]
+            if values is not None:
+                numbers.append(f"{values[place]:,}" if post == "rounded" else records(values[place]))
             shown = shorten(what, limit and max(limit, 12))
             print(layout.format(line, *numbers, answer.source, price(answer.charge), shown).rstrip())
 

@@ -7,7 +7,7 @@ Reading a configuration and planning with it never open the table.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.opening import open_session, read_predictions
 from laprasdp.pacing.pacing import Reading
-from laprasdp.plan import Plan, make_plan
+from laprasdp.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import Budget
@@ -119,6 +119,23 @@ class Config:
             reading=self.reading,
         )
         return make_plan(policy_named(self.policy, setting), names)
+
+    def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
+        """
+        The smallest ε whose plan, at the declared δ, reaches a standard deviation.
+
+        Parameters
+        ----------
+        target_std : float
+            In records; see `laprasdp.plan.smallest_epsilon`.
+        predictions : bool
+            As in `plan`.
+        """
+        return smallest_epsilon(
+            lambda budget: replace(self, budget=budget).plan(predictions=predictions),
+            self.budget.delta,
+            target_std,
+        )
 
     def _check_predictions(self) -> None:
         """Refuse a prediction that cannot be asked by the line of the user's file."""

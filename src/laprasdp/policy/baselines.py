@@ -18,7 +18,7 @@ from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LAPLACE_LIMIT
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import GRID_BITS, Rows
+from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows
 from laprasdp.workload import Workload
 
 MAX_HISTOGRAM = 10_000
@@ -78,7 +78,7 @@ class Laplace(Independent):
             raise BudgetExhausted("the allowance left for this query is too small to measure it")
         return Rows(tuple(queries), 2**bits, bits=bits, law="laplace", scale=scale)
 
-    def _granted(self, measurement: Rows, allowance: int) -> Grant:
+    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
         return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)
 
     def _variance_at(self, allowance: int) -> float | None:

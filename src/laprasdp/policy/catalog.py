@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from laprasdp.belief.dense import MAX_CELLS
 from laprasdp.errors import ConfigError
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
 from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.primm_product import PrimmProduct
+
+
+def primm(setting: Setting) -> Policy:
+    """PRIMM: over the cells of a small table, over queries on a larger one."""
+    return PrimmDense(setting) if setting.domain.size <= MAX_CELLS else PrimmProduct(setting)
+
 
 POLICIES: dict[str, Callable[[Setting], Policy]] = {
     "static": static,
     "smooth": smooth,
     "smooth-cache": smooth_cache,
+    "primm": primm,
     "independent": Independent,
     "laplace": Laplace,
     "histogram": Histogram,

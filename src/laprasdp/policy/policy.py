@@ -22,9 +22,10 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, measure
 
-Source = Literal["predicted", "measured", "cache", "replay", "histogram"]
+Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background"]
 Law = Literal["gaussian", "laplace"]
 
 
@@ -164,7 +165,7 @@ class Policy(ABC):
         if isinstance(entry, Release):
             assert isinstance(entry.measurement, Rows)
             measured = [query.key for query in entry.measurement.queries]
-            fresh = dict(zip(measured, self.read(entry), strict=True))
+            fresh = dict(zip(measured, self._read(entry), strict=True))
         if not isinstance(entry, Refusal):  # what was answered stays answered, free and the same
             for query in entry.queries:
                 if query.key in fresh:
@@ -177,7 +178,11 @@ class Policy(ABC):
             self._advance(self.seen + 1)
         self.seen += 1
 
-    def read(self, release: Release) -> list[Estimate]:
+    def latest(self, query: Query) -> Estimate:
+        """The answer of a query that the last release measured."""
+        return self._known[query.key]
+
+    def _read(self, release: Release) -> list[Estimate]:
         """The answers of the queries that `release` measured one by one."""
         measurement = release.measurement
         assert isinstance(measurement, Rows)
@@ -207,6 +212,10 @@ class Policy(ABC):
             For each unpredicted one, the variance of a 0/1 query; None where it would be refused.
         """
 
+    def covariance(self, queries: Sequence[Query]) -> Floats | None:
+        """(m, m) joint covariance of what is known of several queries now; None where it is not kept."""
+        return None
+
     def _open(self, release: Release) -> None:
         raise AssertionError(f"{self.name} makes no opening release")
 
@@ -216,7 +225,7 @@ class Policy(ABC):
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure(queries, self.accounting.mu_squared(allowance), self.setting.unit.max_rows)
 
-    def _granted(self, measurement: Rows, allowance: int) -> Grant:
+    def _granted(self, measurement: Measurement, allowance: int) -> Grant:
         amounts = measurement.amounts(self.setting.unit.max_rows)
         return Grant(measurement, self.accounting.charge(allowance, amounts, measurement.draws), allowance)
 

@@ -1,0 +1,225 @@
+"""Expected error of each method on streams of the paper's kind, from exact variances; no noise is drawn."""
+
+from __future__ import annotations
+
+import copy
+import math
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.workloads import Scenario, predictions, stream
+from laprasdp.answer import expected_error
+from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Filter
+from laprasdp.query import Query
+from laprasdp.strategy.optimize import optimize
+from laprasdp.workload import Workload
+
+PROCESSES = 2
+SEEDS = {74: 8, 100: 8, 500: 4, None: 2}
+LARGE = (0.0, 0.5, 0.9, 1.0)  # overlaps where one run takes long
+LAPRAS = ("static-gaussian-matrix-heavy", "static-gaussian-query-heavy")
+LAPRAS += ("smooth-gaussian-matrix-heavy", "smooth-gaussian-query-heavy")
+BASELINES = ("independent-basic", "independent-gaussian", "histogram", "histogram-total", *LAPRAS)
+METHODS = ("primm", "primm-known", *BASELINES, "clairvoyant")
+FEW = ("primm", "primm-known", "independent-gaussian")
+KNOWN = "primm-known"
+
+Outcome = tuple[float | None, float]  # expected MAE of what was answered, share that was
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One method on several streams that differ in the overlap, the order or the family only."""
+
+    method: str
+    scenarios: tuple[Scenario, ...]
+    seeds: int
+
+
+def rows(full: bool, quick: bool, domain: str = "line") -> Iterator[dict[str, Any]]:
+    """
+    Expected mean absolute error at ε = 1; δ = 1e-3 on a line, 1e-6 on flights.
+
+    Parameters
+    ----------
+    full : bool
+        More: n = 500 at every overlap; on flights, S = 1,000 and 10,000.
+    quick : bool
+        n = 74 at overlap 0, 0.5 and 1 only; on flights, one seed and no clairvoyant.
+    domain : {"line", "flights"}
+
+    Yields
+    ------
+    dict
+        n, S, order, family, overlap, method, expected_mae (mean over seeds, each a workload; over the
+        answered statements, in records), standard_error (over seeds), answered (share of statements).
+
+    Notes
+    -----
+    A policy is driven as a session drives it, with zeros for the noisy values; the error of an answer is
+    then known from its exact variance.  The clairvoyant optimum is the best single release for the whole
+    stream, where repeated queries weigh more.
+    """
+    plans = (_flights if domain == "flights" else _line)(full, quick)
+    context = multiprocessing.get_context("spawn")
+    workers = min(PROCESSES, os.cpu_count() or 1)
+    with ProcessPoolExecutor(workers, context, initializer=threadpool_limits, initargs=(1,)) as pool:
+        running = [[pool.submit(_outcomes, plan, seed) for seed in range(plan.seeds)] for plan in plans]
+        try:
+            for plan, futures in zip(plans, running, strict=True):
+                yield from _table(plan, futures)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def answer_errors(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
+    """
+    Expected absolute error of each answer of a stream, in records; None where it is refused.
+
+    Parameters
+    ----------
+    policy : Policy
+        In its state before the stream, or after a first release; it is changed.
+    asked : sequence of Query
+    """
+    spent = _open(policy, policy.accounting.filter())
+    errors: list[float | None] = []
+    for query in asked:
+        _open(policy, spent)
+        estimate = policy.recall(query)
+        entry: Entry = Reply((query,))
+        if estimate is None:
+            try:
+                grant = policy.grant([query])
+                spent.spend(grant.charge)
+                entry = _silent(grant, opening=False, queries=(query,))
+            except BudgetExhausted as refusal:
+                entry = Refusal((query,), str(refusal))
+        policy.learn(entry)
+        if isinstance(entry, Release):
+            estimate = policy.latest(query)
+        errors.append(None if estimate is None else expected_error(estimate.variance**0.5, estimate.law))
+    return errors
+
+
+def clairvoyant(asked: Sequence[Query], budget: Budget) -> float:
+    """Expected MAE of the best release for exactly this stream; repeated queries weigh more."""
+    times = Counter(asked)
+    distinct, counts = list(times), np.array(list(times.values()), dtype=float)
+    columns = Workload(distinct).columns.values.astype(float)
+    gap = 1e-3 if columns.shape[1] <= 2_500 else 1e-2
+    found = optimize(columns, weights=counts, objective="absolute", gap=gap)
+    return found.value / len(asked) / budget.mu
+
+
+def _open(policy: Policy, spent: Filter) -> Filter:
+    """Make the releases that are due before the next statement."""
+    while (grant := policy.due()) is not None:
+        spent.spend(grant.charge)
+        policy.learn(_silent(grant, opening=True))
+    return spent
+
+
+def _silent(grant: Grant, *, opening: bool, queries: tuple[Query, ...] = ()) -> Release:
+    measurement = grant.measurement
+    noisy = (0,) * measurement.draws
+    return Release(measurement, noisy, grant.charge, grant.allowance, opening, queries)
+
+
+def _outcomes(plan: Plan, seed: int) -> list[Outcome]:
+    """One seed of a plan, in a worker."""
+    budget = Budget(1.0, 1e-6 if plan.scenarios[0].cells is None else 1e-3)
+
+    @lru_cache(maxsize=1)  # one policy for all streams that look the same before they begin
+    def before(overlap: float | None) -> Policy:
+        first = plan.scenarios[0]
+        predicted = predictions(first, seed)
+        return _policy(plan.method, Setting(first.domain, budget, first.horizon, predicted, overlap=overlap))
+
+    found: list[Outcome] = []
+    for scenario in plan.scenarios:
+        asked = stream(scenario, seed)
+        if plan.method == "clairvoyant":
+            found.append((clairvoyant(asked, budget), 1.0))
+            continue
+        policy = before(scenario.overlap if plan.method == KNOWN else None)
+        policy.due()  # designs what is designed once
+        fresh = copy.deepcopy(policy, {id(policy.setting): policy.setting})
+        errors = [error for error in answer_errors(fresh, asked) if error is not None]
+        found.append((math.fsum(errors) / len(errors) if errors else None, len(errors) / len(asked)))
+    return found
+
+
+def _policy(method: str, setting: Setting) -> Policy:
+    if method == KNOWN:
+        return policy_named("primm", setting)
+    if method.startswith("independent-"):
+        return policy_named("independent", replace(setting, accounting=method.removeprefix("independent-")))
+    name, gaussian, split = method.partition("-gaussian-")
+    return policy_named(name, replace(setting, split=split) if gaussian else setting)
+
+
+def _table(plan: Plan, futures: Sequence[Future[list[Outcome]]]) -> Iterator[dict[str, Any]]:
+    outcomes = [future.result() for future in futures]
+    for scenario, by_seed in zip(plan.scenarios, zip(*outcomes, strict=True), strict=True):
+        errors = [error for error, _ in by_seed if error is not None]
+        spread = float(np.std(errors, ddof=1)) / len(errors) ** 0.5 if len(errors) > 1 else None
+        yield {
+            "n": scenario.domain.size,
+            "S": scenario.horizon,
+            "order": scenario.order,
+            "family": scenario.family,
+            "overlap": scenario.overlap,
+            "method": plan.method,
+            "expected_mae": round(float(np.mean(errors)), 4) if errors else None,
+            "standard_error": None if spread is None else round(spread, 4),
+            "answered": round(float(np.mean([share for _, share in by_seed])), 4),
+        }
+
+
+def _line(full: bool, quick: bool) -> list[Plan]:
+    def plans(base: Scenario, overlaps: Sequence[float], methods: Sequence[str]) -> list[Plan]:
+        scenarios = tuple(replace(base, overlap=overlap) for overlap in overlaps)
+        return [Plan(method, scenarios, SEEDS[base.cells]) for method in methods]
+
+    if quick:
+        return plans(Scenario(74), (0.0, 0.5, 1.0), METHODS)
+    every = [step / 10 for step in range(11)]
+    found = [plan for cells in (74, 100) for plan in plans(Scenario(cells), every, METHODS)]
+    for order in ("bad-first", "good-first"):
+        found += plans(Scenario(74, order=order), (0.3, 0.5, 0.7), ("primm",))
+    for family in ("random", "point", "prefix", "range"):
+        if family != "random":  # random is in the first table
+            found += plans(Scenario(74, family=family), LARGE, ("primm", "clairvoyant"))
+    found += plans(Scenario(74, horizon=1_000), (0.5,), (*FEW, "histogram", "histogram-total", "clairvoyant"))
+    methods = (*FEW, "histogram", "smooth-gaussian-matrix-heavy", "clairvoyant")
+    return found + plans(Scenario(500), every if full else LARGE, methods)
+
+
+def _flights(full: bool, quick: bool) -> list[Plan]:
+    def plan(method: str, horizon: int, overlaps: Sequence[float], seeds: int) -> Plan:
+        base = Scenario(None, horizon=horizon, family="conjunction")
+        return Plan(method, tuple(replace(base, overlap=overlap) for overlap in overlaps), seeds)
+
+    methods = (*FEW, "static-gaussian-matrix-heavy", "smooth-gaussian-matrix-heavy")
+    found = [plan(method, 100, LARGE, 1 if quick else SEEDS[None]) for method in methods]
+    if not quick:
+        found.append(plan("clairvoyant", 100, LARGE, SEEDS[None]))
+    if full:
+        for horizon in (1_000, 10_000):
+            found += [plan(method, horizon, (0.5,), 1) for method in ("primm", "independent-gaussian")]
+    return found

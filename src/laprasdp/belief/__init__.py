@@ -1,0 +1,1 @@
+"""What is known about the table: a Gaussian belief, conditioned on every release; never sees data."""

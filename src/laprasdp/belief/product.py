@@ -1,0 +1,399 @@
+r"""What is known about a table over a product domain: a Gaussian belief in the space of the queries.
+
+The prior is a release of orthogonal subspaces (`Marginals`); every later row is a combination of queries.
+A query is a short sum of products of one function an attribute, so that the covariance of two queries is
+a few inner products, and nothing is ever as large as the domain.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
+from laprasdp.strategy.measurement import Measurement, Rows, decoding
+from laprasdp.strategy.threads import blas_threads
+
+_REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
+_BLOCK = 2**20  # pairs of terms looked at together
+
+
+class Terms(NamedTuple):
+    """A query as a sum of products of one function an attribute."""
+
+    coefficients: Floats  # (t,)
+    factors: dict[int, Floats]  # axis to (t, levels); 1 on the axes left out
+
+
+def terms(query: Query) -> Terms:
+    """
+    A query as a sum of rank-one terms: its non-zero fibres along the axis that has the fewest.
+
+    A conjunction is one term; a query over one attribute too.
+    """
+    weights = tensor_of(query)
+    if not query.axes:
+        return Terms(np.array([float(weights)]), {})
+    along = int(np.argmin([np.count_nonzero(weights.any(axis=place)) for place in range(weights.ndim)]))
+    fibres = np.moveaxis(weights, along, -1)
+    used = np.asarray(fibres.any(axis=-1))
+    if not used.any():
+        return Terms(np.zeros(1), {})
+    factors = {query.axes[along]: fibres[used].astype(float)[:, query.labels[along]]}
+    others = [place for place in range(weights.ndim) if place != along]
+    for column, place in zip(np.argwhere(used).T, others, strict=True):
+        factors[query.axes[place]] = (query.labels[place] == column[:, np.newaxis]).astype(float)
+    return Terms(np.ones(np.count_nonzero(used)), factors)
+
+
+@dataclass
+class _Direct:
+    """An estimate that rests on the query's own measurements: ``q + Σ noise_t · z_t``."""
+
+    value: float
+    noise: dict[int, Floats]  # release to (r,) weights on its noise
+    mixed: bool  # the release's rows also say something about queries that have a prior
+
+    @property
+    def variance(self) -> float:
+        return self.covariance(self)
+
+    def covariance(self, other: _Direct) -> float:
+        return sum(float(self.noise[t] @ other.noise[t]) for t in self.noise.keys() & other.noise.keys())
+
+    def joined(self, other: _Direct) -> _Direct:
+        """Both, weighted by inverse variance; their noises are independent."""
+        share = other.variance / (self.variance + other.variance)
+        noise = {t: part * share for t, part in self.noise.items()}
+        noise |= {t: part * (1 - share) for t, part in other.noise.items()}
+        return _Direct(self.value * share + other.value * (1 - share), noise, self.mixed or other.mixed)
+
+
+class _Basis:
+    """Queries in a stack of terms that grows; a copy shares the arrays until it grows itself."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.factors = [np.zeros((0, n)) for n in sizes]  # (room, levels) less the mean; 0 if not named
+        self.means, self.coefficients = np.zeros((len(sizes), 0)), np.zeros(0)  # (axes, room), (room,)
+        self.starts: list[int] = []
+        self.terms, self.owned = 0, True
+
+    def add(self, found: Terms) -> None:
+        end = self.terms + len(found.coefficients)
+        if end > len(self.coefficients) or not self.owned:
+            room, used = 2 * end, slice(self.terms)
+            self.factors = [_moved(array[used], (room, array.shape[1])) for array in self.factors]
+            self.means = _moved(self.means[:, used], (len(self.means), room))
+            self.coefficients = _moved(self.coefficients[used], (room,))
+            self.owned = True
+        new = slice(self.terms, end)
+        self.means[:, new] = 1
+        for axis, factor in found.factors.items():
+            mean = factor.mean(axis=1)
+            self.means[axis, new] = mean
+            self.factors[axis][new] = factor - mean[:, np.newaxis]
+        self.coefficients[new] = found.coefficients
+        self.starts.append(self.terms)
+        self.terms = end
+
+    def copy(self) -> _Basis:
+        other = copy.copy(self)
+        other.starts, other.owned = list(self.starts), False
+        return other
+
+
+class ProductBelief:
+    r"""
+    The prior release conditioned on every row measured since.
+
+    Parameters
+    ----------
+    prior : Marginals
+        Released or only designed; `learn` it with its values to have means.
+
+    Notes
+    -----
+    With :math:`C_i^+=H_i^\top H_i` and the bar for the mean over an attribute's levels,
+
+    .. math:: cov(q,q')=\sum_s m_s^{-1}\prod_{i\in s}(H_iq_i)^\top H_iq'_i\prod_{i\notin s}\bar q_i\bar q'_i
+
+    summed over pairs of terms.  Rows B over k basis queries with unit noise are kept whitened,
+    :math:`V=L^{-1}B` with :math:`LL^\top=B\,cov\,B^\top+I`: a query costs one product with V, a row
+    one more row of V.  A query with a part outside every subspace of the prior has no prior: its own
+    measurements are its estimate, and what a release says about the others is taken with that query
+    projected out, which is exact for an improper prior on it.
+
+    References
+    ----------
+    ResidualPlanner, arXiv:2305.08175 (2023), for the prior; Rasmussen, Williams.  Gaussian processes for
+    machine learning (2006), section 2.7, for the improper part.
+    """
+
+    def __init__(self, prior: Marginals) -> None:
+        self.prior = prior
+        self._roots = {axis: root_of(factor) for axis, factor in prior.factors.items()}
+        self._inverses = {axis: root.T @ root for axis, root in self._roots.items()}
+        self._released: dict[Axes, Floats] | None = None
+        self._basis = _Basis(prior.domain.shape)
+        self._places: dict[str, int] = {}
+        self._queries: list[Query] = []
+        self._expected: Floats = np.zeros(0)  # (b,) prior means of the basis queries
+        self._log: list[tuple[list[int], Floats, Floats]] = []  # places, (r, b') rows, (r,) values
+        self._whitened: Floats = np.zeros((0, 0))  # V, with room to grow
+        self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
+        self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
+        self._direct: dict[str, _Direct] = {}
+        self._releases = 0
+
+    @property
+    def rows(self) -> int:
+        """k, the rows learned after the prior."""
+        return len(self._surprise)
+
+    def learn(self, measurement: Measurement, values: Floats | None) -> None:
+        """
+        Condition on a release.
+
+        Parameters
+        ----------
+        measurement : Measurement
+            The prior itself, or `Rows`.
+        values : (r,) array or None
+            Noisy values; None for a rehearsal: variances are those of the release, means NaN.
+        """
+        if measurement is self.prior:
+            self._released = None if values is None else self.prior.split(np.asarray(values, dtype=float))
+            self._expected = np.array([self._prior(query)[0] for query in self._queries])
+            self._refresh()
+            return
+        if not isinstance(measurement, Rows):
+            raise TypeError("a belief learns from Rows and from the prior that it was made with")
+        scale = 1 / np.sqrt(measurement.noise_variance)
+        drawn = np.full(measurement.draws, np.nan) if values is None else np.asarray(values) * scale
+        self._learn_rows(measurement, measurement.coefficients * scale, drawn)
+
+    def estimate(self, query: Query) -> tuple[float, float] | None:
+        """Unbiased value (NaN after a rehearsal) and exact variance, or None where nothing is known."""
+        if not self.covers(query):
+            own = self._direct.get(query.key)
+            return None if own is None else (own.value, own.variance)
+        mean, variance = self._prior(query)
+        seen = self._seen(query)
+        return mean + float(seen @ self._surprise), _left(variance, seen)
+
+    def variance(self, query: Query) -> float:
+        """Exact variance of `query`, in squared records; infinite where nothing is known."""
+        known = self.estimate(query)
+        return np.inf if known is None else known[1]
+
+    def covariance(self, queries: Sequence[Query]) -> Floats:
+        """
+        Joint covariance of the errors of several queries.
+
+        Returns
+        -------
+        (m, m) array
+            A query of which nothing is known has infinite variance and covariance 0.  NaN between a
+            query without and one with a prior where one dense release measured both: it is not tracked.
+        """
+        joint = np.zeros((len(queries), len(queries)))
+        known = [i for i, query in enumerate(queries) if self.covers(query)]
+        own = {i: self._direct.get(q.key) for i, q in enumerate(queries) if i not in known}
+        if known:
+            asked, found = _Basis(self.prior.domain.shape), [terms(queries[i]) for i in known]
+            for each in found:
+                asked.add(each)
+            before = np.stack([self._covariances(each, asked) for each in found])
+            seen = np.stack([self._seen(queries[i]) for i in known])
+            joint[np.ix_(known, known)] = (before + before.T) / 2 - seen @ seen.T
+            for i, along in zip(known, seen, strict=True):
+                joint[i, i] = _left(self._prior(queries[i])[1], along)
+        for i, mine in own.items():
+            if mine is None:
+                joint[i, i] = np.inf
+                continue
+            joint[i, known] = joint[known, i] = np.nan if mine.mixed else 0.0
+            for j, theirs in own.items():
+                joint[i, j] = mine.covariance(theirs) if theirs is not None else joint[i, j]
+        return joint
+
+    def covers(self, query: Query) -> bool:
+        """Whether the prior spans `query`: each part of it lies in a released subspace; exact."""
+        missing = [s for s in subsets(query.axes) if s not in self.prior.precisions]
+        return not any(_has_part(query, s) for s in reversed(missing))
+
+    def drift(self) -> float:
+        """Largest deviation of the factor from one computed afresh, relative to its largest entry."""
+        fresh = self._whiten()[0]
+        return float(np.abs(self._factor - fresh).max() / np.abs(fresh).max()) if fresh.size else 0.0
+
+    def copy(self) -> ProductBelief:
+        """An independent belief in the same state; arrays are shared until one of the two grows."""
+        other = copy.copy(self)
+        other._basis, other._owned = self._basis.copy(), False
+        other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
+        other._direct = dict(self._direct)
+        return other
+
+    @property
+    def _factor(self) -> Floats:  # V, (k, b)
+        return self._whitened[: self.rows, : len(self._queries)]
+
+    def _prior(self, query: Query) -> tuple[float, float]:
+        """Mean and variance of a query that the prior spans."""
+        released = self.prior.precisions
+        wanted = [s for s in subsets(query.axes) if s in released]
+        mean, variance = np.nan if self._released is None else 0.0, 0.0
+        for subset, part in parts(query, self._roots, wanted).items():
+            flat = part.reshape(-1)
+            variance += float(flat @ flat) / released[subset]
+            if self._released is not None:
+                mean += float(flat @ self._released[subset].reshape(-1)) / released[subset] ** 0.5
+        return mean, variance
+
+    def _seen(self, query: Query) -> Floats:
+        """(k,) covariance of a query with the whitened rows."""
+        with_basis = self._covariances(terms(query), self._basis)
+        with blas_threads(1):
+            return np.asarray(self._factor @ with_basis)
+
+    def _covariances(self, asked: Terms, basis: _Basis) -> Floats:
+        """(b,) prior covariance of one query with each query of a basis."""
+        count, axes = basis.terms, sorted(asked.factors)
+        base = np.ones(count)
+        for axis in set(range(len(basis.factors))) - set(axes):
+            base = base * basis.means[axis, :count]
+        wanted = {s: m for s, m in self.prior.precisions.items() if set(s) <= set(axes)}
+        total = np.zeros(count)
+        step = max(1, _BLOCK // max(count, 1))
+        for rows in (slice(i, i + step) for i in range(0, len(asked.coefficients), step)):
+            inside, outside = {}, {}
+            for axis in axes:
+                factor = asked.factors[axis][rows]
+                outside[axis] = np.outer(factor.mean(axis=1), basis.means[axis, :count])
+                if axis in self._inverses:
+                    inside[axis] = factor @ self._inverses[axis] @ basis.factors[axis][:count].T
+            for subset, precision in wanted.items():
+                product = base / precision
+                for axis in axes:
+                    product = product * (inside if axis in subset else outside)[axis]
+                total += (asked.coefficients[rows, np.newaxis] * product).sum(axis=0)
+        total *= basis.coefficients[:count]
+        return np.add.reduceat(total, basis.starts) if count > len(basis.starts) else total
+
+    def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
+        """Give each query without prior its own estimate, and project it out of the rows for the rest."""
+        queries = measurement.queries
+        spanned = np.array([self.covers(query) for query in queries])
+        open_ = np.flatnonzero(~spanned)
+        if len(open_):
+            self._releases += 1
+            mixed = bool(((rows[:, spanned] != 0).any(axis=1) & (rows[:, open_] != 0).any(axis=1)).any())
+            for place, weights in zip(open_, _decoded(measurement, rows, open_), strict=False):
+                own, key = (
+                    _Direct(float(weights @ values), {self._releases: weights}, mixed),
+                    queries[place].key,
+                )
+                self._direct[key] = self._direct[key].joined(own) if key in self._direct else own
+            untouched = (rows[:, open_] == 0).all(axis=1)
+            free = scipy.linalg.null_space(rows[:, open_].T).T if mixed else np.eye(len(rows))[untouched]
+            rows, values = free @ rows, free @ values
+        kept = np.flatnonzero(spanned & (rows != 0).any(axis=0))
+        if len(kept):
+            self._grow([queries[i] for i in kept], rows[:, kept], values)
+
+    def _grow(self, queries: list[Query], rows: Floats, values: Floats) -> None:
+        """Add rows over queries that have a prior."""
+        before, k, r = len(self._queries), self.rows, len(rows)
+        asked = [terms(query) for query in queries]
+        for query, found in zip(queries, asked, strict=True):
+            if query.key not in self._places:
+                self._places[query.key] = len(self._queries)
+                self._queries.append(query)
+                self._basis.add(found)
+        self._expected = np.append(self._expected, [self._prior(q)[0] for q in self._queries[before:]])
+        places, b = [self._places[query.key] for query in queries], len(self._queries)
+        self._log.append((places, rows, values))
+        if not self._owned or k + r > len(self._whitened) or b > self._whitened.shape[1]:
+            self._whitened, self._owned = _moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
+        prior = np.stack([self._covariances(found, self._basis) for found in asked])  # (b', b)
+        old = self._whitened[:k, :b]
+        with blas_threads(min(k + 1, r)):
+            along = rows @ (prior @ old.T)  # (r, k)
+            inner = rows @ prior[:, places] @ rows.T
+            lower = np.linalg.cholesky((inner + inner.T) / 2 - along @ along.T + np.eye(r))
+            surprise = values - rows @ self._expected[places] - along @ self._surprise
+            news = np.column_stack([_wide(places, rows, b) - along @ old, surprise])
+            news = scipy.linalg.solve_triangular(lower, news, lower=True, check_finite=False)
+        self._whitened[k : k + r, :b] = news[:, :b]
+        self._surprise = np.concatenate([self._surprise, news[:, b]])
+        if self.rows - self._fresh >= max(_REFRESH, self.rows // 4):
+            self._refresh()
+
+    def _whiten(self) -> tuple[Floats, Floats]:
+        """V and the whitened surprises, from the rows as they were learned."""
+        if not self._log:
+            return self._factor, self._surprise
+        b = len(self._queries)
+        stacked = np.concatenate([_wide(places, rows, b) for places, rows, _ in self._log])
+        values = np.concatenate([values for _, _, values in self._log])
+        prior = np.stack([self._covariances(terms(query), self._basis) for query in self._queries])
+        with blas_threads(len(stacked)):
+            matrix = stacked @ ((prior + prior.T) / 2) @ stacked.T + np.eye(len(stacked))
+            lower = np.linalg.cholesky(matrix)
+            right = np.column_stack([stacked, values - stacked @ self._expected])
+            solved = scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False)
+        return solved[:, :b], solved[:, b]
+
+    def _refresh(self) -> None:
+        if self._log:
+            factor, self._surprise = self._whiten()
+            self._whitened, self._owned = np.ascontiguousarray(factor), True
+        self._fresh = self.rows
+
+
+def _left(prior: float, seen: Floats) -> float:
+    """Variance that rows leave; rounding never makes it smaller than the prior's own."""
+    return max(prior - float(seen @ seen), prior * 1e-15)
+
+
+def _wide(places: list[int], rows: Floats, count: int) -> Floats:
+    """(r, count) rows over all basis queries."""
+    wide = np.zeros((len(rows), count))
+    np.add.at(wide.T, places, rows.T)
+    return wide
+
+
+def _moved(array: Floats, shape: tuple[int, ...]) -> Floats:
+    """The array in the corner of a larger one."""
+    return np.pad(array, [(0, wide - size) for size, wide in zip(array.shape, shape, strict=True)])
+
+
+def _has_part(query: Query, subset: Axes) -> bool:
+    """Whether the query's projection on the subspace of a set is not zero, in exact integers."""
+    bound = query.sensitivity * math.prod(2 * query.domain.shape[axis] for axis in query.axes)
+    tensor = tensor_of(query) if bound < 2**62 else tensor_of(query).astype(object)
+    for axis, labels in zip(query.axes, query.labels, strict=True):
+        sizes = np.bincount(labels, minlength=len(tensor))
+        inner = np.tensordot(sizes, tensor, axes=(0, 0))
+        tensor = np.moveaxis(len(labels) * tensor - inner, 0, -1) if axis in subset else inner
+    return bool(np.any(tensor))
+
+
+def _decoded(measurement: Rows, rows: Floats, places: npt.NDArray[np.intp]) -> list[Floats]:
+    """For some queries of a release, the weights on its values that give them; none where there are none."""
+    if isinstance(measurement.matrix, int):
+        return [np.eye(len(rows))[place] / rows[place, place] for place in places]
+    try:
+        return list(decoding(measurement)[places] * np.sqrt(measurement.noise_variance))
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return []

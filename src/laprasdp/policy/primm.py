@@ -1,0 +1,145 @@
+"""PRIMM: a Gaussian belief that starts from one optimised release and learns from every further one.
+
+Before the stream a release is made that is designed for the predicted queries and, to a lesser degree, for
+all others.  Every query is answered from the belief.  A query that was not predicted is first measured, as
+well as its share of what is left allows; what the stream turns out not to need goes to the predicted
+queries still to come.  What belief and measurements are is left to the two kinds of table.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+from laprasdp.errors import BudgetError, BudgetExhausted
+from laprasdp.ledger.ledger import Entry, Refusal, Release
+from laprasdp.pacing.competitive import Competitive
+from laprasdp.policy.policy import Estimate, Grant, Policy, Setting, Source
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.measurement import Measurement
+
+REPLANS = (0.02, 0.04, 0.07, 0.1, 0.15, *(i / 10 for i in range(2, 10)))
+"""Places in the stream where what is left is shared out again."""
+
+
+class Believing(Protocol):
+    """What every belief answers."""
+
+    def estimate(self, query: Query) -> tuple[float, float] | None:
+        """Unbiased value and exact variance, or None where nothing measured determines the query."""
+
+    def covariance(self, queries: list[Query]) -> Floats:
+        """(m, m) joint covariance of the errors of several queries."""
+
+
+class Primm(Policy):
+    """
+    What PRIMM does on every table.
+
+    Parameters
+    ----------
+    setting : Setting
+        With Gaussian accounting.
+
+    Notes
+    -----
+    Guarantee: docs/proofs/primm.md.
+    """
+
+    name = "primm"
+    belief: Believing
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        if self.accounting.name != "gaussian":
+            raise BudgetError('primm is accounted for in μ²: use accounting "gaussian"')
+        self.places = {query.key: place for place, query in enumerate(setting.predictions)}
+        share = 1.0 if not setting.predictions else None if setting.overlap is None else 1 - setting.overlap
+        self.pacing = Competitive(setting.horizon, share, caution=0.1 if share is None else 0.02)
+        self.measured = 0  # statements that had to be measured
+        self._opened = 0
+        self._kept: tuple[tuple[str, int, int], Measurement | None] | None = None
+        self._batched = -1  # statements seen when the last batch was released
+        self._replans = {math.ceil(place * setting.horizon) for place in REPLANS}
+
+    def due(self) -> Grant | None:
+        opening = self._opening(self._opened)
+        if opening is not None:
+            return opening
+        if self.seen not in self._replans or self.seen == self._batched or not self.places:
+            return None
+        others = self.pacing.most_remaining(self.seen, self.measured)
+        predicted = self.setting.horizon - self.seen - others
+        return self._batch(predicted, others) if predicted > 0 else None
+
+    def recall(self, query: Query) -> Estimate | None:
+        known = super().recall(query)
+        if known is not None or not self._opened:
+            return known
+        predicted = query.key in self.places
+        if not predicted and self._planned_row(query) is not None:
+            return None
+        return self._believed(query, "predicted" if predicted else "background")
+
+    def grant(self, queries: Sequence[Query]) -> Grant:
+        measurement = self._planned_row(queries[0]) if len(queries) == 1 else self._rows(queries)
+        if measurement is None:
+            raise BudgetExhausted("nothing is left to measure this with")
+        return self._granted(measurement, 0)
+
+    def learn(self, entry: Entry) -> None:
+        if isinstance(entry, Release):
+            self._condition(entry)
+            if entry.opening:
+                self._opened += 1
+                self._batched = self.seen
+                return
+            self.measured += 1
+        self.seen += 1
+        if isinstance(entry, Refusal):
+            return
+        for query in entry.queries:
+            if query.key not in self._known and not query.is_zero:
+                source: Source = "measured" if isinstance(entry, Release) else "background"
+                estimate = self._believed(query, "predicted" if query.key in self.places else source)
+                if estimate is not None:
+                    self._known[query.key] = estimate
+
+    def covariance(self, queries: Sequence[Query]) -> Floats | None:
+        return self.belief.covariance(list(queries)) if self._opened else None
+
+    def _planned_row(self, query: Query) -> Measurement | None:
+        """The row for `query` in this state; recall and grant ask for the same one."""
+        if not self._opened:
+            return None
+        place = (query.key, self.seen, self._opened)
+        if self._kept is None or self._kept[0] != place:
+            self._kept = place, self._row(query)
+        return self._kept[1]
+
+    @abstractmethod
+    def _opening(self, made: int) -> Grant | None:
+        """The next release before the stream when `made` batches have been released; None after the last."""
+
+    @abstractmethod
+    def _batch(self, predicted: float, others: float) -> Grant | None:
+        """A further release for the predicted queries, if it pays, with so many of both kinds expected."""
+
+    @abstractmethod
+    def _row(self, query: Query) -> Measurement | None:
+        """The best measurement for `query` now, or None where it would gain too little to be worth it."""
+
+    @abstractmethod
+    def _rows(self, queries: Sequence[Query]) -> Measurement | None:
+        """One measurement of several queries together, as the groups of a GROUP BY."""
+
+    @abstractmethod
+    def _condition(self, release: Release) -> None:
+        """Let the belief learn a release, and remember what it charged."""
+
+    def _believed(self, query: Query, source: Source) -> Estimate | None:
+        found = self.belief.estimate(query)
+        return None if found is None else Estimate(*found, source)

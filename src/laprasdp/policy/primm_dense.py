@@ -1,0 +1,163 @@
+"""PRIMM on small tables: the belief is over the cells, each measurement the best that its cost buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from laprasdp.belief.dense import DenseBelief
+from laprasdp.belief.measure import best_row
+from laprasdp.ledger.ledger import Release
+from laprasdp.policy.design import Design, design
+from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.primm import Primm
+from laprasdp.privacy.budget import MU_BITS
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.measurement import Rows
+
+_BITS = 28  # grid of measured rows: weights and their squares fit int64
+_SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
+_LEAST = 2**20  # units below which nothing more is measured
+_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
+
+
+class PrimmDense(Primm):
+    """
+    The predictive incremental matrix mechanism on a table of few cells.
+
+    Parameters
+    ----------
+    setting : Setting
+        Its domain has at most `laprasdp.belief.dense.MAX_CELLS` cells.
+    """
+
+    belief: DenseBelief
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        cells = setting.domain.size
+        self._vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
+        self._vectors = self._vectors.reshape(len(setting.predictions), cells)
+        self._design: Design = design(setting.domain, self._vectors, setting.horizon, setting.overlap)
+        self.belief = DenseBelief(cells)
+        self._charged = np.zeros(cells, dtype=np.int64)
+
+    def allowance(self, position: int) -> int:
+        return int(self._slack().max())
+
+    def expected_variance(self, query: Query) -> float:
+        vector = query.vector().astype(float)
+        return float(vector @ np.linalg.solve(self._first, vector))
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        """Variances of random 0/1 queries, each measured as well as its turn allows."""
+        left = whole = self._units(self.accounting.total) * (1 - self._design.first)
+        precision, variances = self._first, list[float]()
+        inverse = np.linalg.inv(precision)
+        for position, unpredicted in enumerate(arrivals, start=1):
+            if not unpredicted:
+                continue
+            share = self.pacing.allowance(left, whole, position, len(variances) + 1)
+            left -= share
+            before = (float(inverse.sum()) + float(inverse.trace())) / 4  # over random 0/1 queries
+            variances.append(before / (1 + share * before))
+            precision = precision + self._design.background * share
+            if len(variances) % 10 == 0:
+                inverse = np.linalg.inv(precision)
+        return list(variances)
+
+    def _opening(self, made: int) -> Grant | None:
+        if made:
+            return None
+        return self._granted(self._grid(self._design.strategy * self._norm(self._design.first)), 0)
+
+    def _batch(self, predicted: float, others: float) -> Grant | None:
+        slack = float(self._slack().min())
+        share = self._better_share(predicted, others, slack) if slack > _LEAST else 0.0
+        if share == 0:
+            return None
+        norm = self._norm((slack * share - 4) / self.accounting.total)
+        return self._granted(self._grid(self._design.batch * norm), 0)
+
+    def _row(self, query: Query) -> Rows | None:
+        vector, allowance = query.vector().astype(float), self._allowance()
+        if not allowance.any():
+            return None
+        row = best_row(
+            self.belief.precision, self.belief.inverse, vector, allowance, tolerance=1e-4, sweeps=12
+        )
+        seen = self.belief.inverse @ row
+        gain = float(vector @ seen) ** 2 / (1 + float(row @ seen))
+        worth = gain > _SMALL * float(vector @ self.belief.inverse @ vector)
+        return self._grid(row[np.newaxis]) if worth else None
+
+    def _rows(self, queries: Sequence[Query]) -> Rows | None:
+        rows = np.array([query.vector() for query in queries], dtype=float)
+        norms = np.sqrt((rows**2).sum(axis=0))
+        touched = norms > 0
+        scale = float((self._allowance()[touched] / norms[touched]).min())
+        return self._grid(rows * scale) if scale > 0 else None
+
+    def _condition(self, release: Release) -> None:
+        measurement = release.measurement
+        assert isinstance(measurement, Rows)
+        self.belief.learn(measurement, measurement.values(release.noisy))
+        self._charged = self._charged + measurement.amounts(self.setting.unit.max_rows).vector()
+
+    @property
+    def _first(self) -> Floats:
+        """Precision after the release before the stream."""
+        strategy = self._design.strategy * self._norm(self._design.first)
+        precision: Floats = strategy.T @ strategy
+        return precision
+
+    def _units(self, units: float) -> float:
+        """Squared column norm that so many units buy."""
+        return units / 2.0**MU_BITS / self.setting.unit.max_rows**2
+
+    def _norm(self, share: float) -> float:
+        """Column norm that a share of the budget buys."""
+        return math.sqrt(self._units(self.accounting.total * share))
+
+    def _slack(self) -> Floats:
+        """Units that each cell has left."""
+        slack: Floats = np.maximum(self.accounting.total - self._charged, 0).astype(float)
+        return slack
+
+    def _allowance(self) -> Floats:
+        """Column norm that each cell may add for the next query that has to be measured."""
+        slack, whole = self._slack(), self.accounting.total * (1 - self._design.first)
+        most = float(slack.max())
+        if most <= _LEAST:
+            return np.zeros(len(slack))
+        now = self.pacing.allowance(most, whole, self.seen + 1, self.measured + 1)
+        units: Floats = np.maximum(np.floor(slack * min(1.0, now / most)) - 2, 0)
+        return np.sqrt(units / 2.0**MU_BITS) / self.setting.unit.max_rows
+
+    def _grid(self, rows: Floats) -> Rows:
+        """Rows on the grid, rounded toward zero, so that no cell is charged more than intended."""
+        domain = self.setting.domain
+        steps = np.trunc(rows * 2.0**_BITS).astype(np.int64)
+        labels = {name: np.arange(size) for name, size in zip(domain.names, domain.shape, strict=True)}
+        queries = tuple(Query(domain, labels, row.reshape(domain.shape)) for row in steps if row.any())
+        return Rows(queries, 1, bits=_BITS)
+
+    def _better_share(self, predicted: float, others: float, slack: float) -> float:
+        """Share of what is left that leaves the least total error for the rest of the stream."""
+        unit, even = self._design.batch.T @ self._design.batch, self._design.background
+        half, vectors, left = np.full(len(unit), 0.5), self._vectors, self._units(slack)
+        best, chosen = math.inf, 0.0
+        for share in _SHARES:
+            precision = self.belief.precision + unit * (left * share)
+            inverse = np.linalg.inv(precision)
+            known = float(np.sqrt(np.einsum("ij,jk,ik->i", vectors, inverse, vectors)).mean())
+            halfway = np.linalg.inv(precision + even * (left * (1 - share) / 2))  # rows measured by then help
+            before = float(half @ halfway @ half) + float(halfway.trace()) / 4
+            each = left * (1 - share) / (others + 1)
+            total = predicted * known + others * math.sqrt(before / (1 + each * before))
+            if total < best * (1 - 1e-3):
+                best, chosen = total, share
+        return chosen

@@ -1,0 +1,225 @@
+"""PRIMM on tables of many cells: the belief is over queries, each row measured the best of a few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from laprasdp.belief.product import ProductBelief
+from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.ledger.ledger import Release
+from laprasdp.policy.design_product import (
+    busy,
+    design_product,
+    deviations,
+    finite,
+    measured_deviation,
+    posterior,
+)
+from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.primm import Primm
+from laprasdp.privacy.budget import MU_BITS
+from laprasdp.query import Query
+from laprasdp.strategy.dual import Floats
+from laprasdp.strategy.kronecker import Marginals, tensor_of
+from laprasdp.strategy.measurement import Rows, measure, quantize
+
+_SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
+_LEAST = 2**20  # units below which nothing more is measured
+_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
+_BETTER = 0.01  # least gain of a batch, against the total error
+_SEEN = 20  # measured queries that the expected crowd is worth
+_GAIN = 4.0  # most that a row of weights ±1 tells, against one of 0 and 1
+
+
+class PrimmProduct(Primm):
+    """
+    The predictive incremental matrix mechanism on a table of any number of cells.
+
+    Parameters
+    ----------
+    setting : Setting
+        With Gaussian accounting.
+
+    Notes
+    -----
+    A query that has to be measured may use a part of what is left in the cells that it touches, so queries
+    that touch different cells do not wait for each other.
+
+    **Privacy.**  Sees public settings and ledger entries only.  The charge of each cell is added up as the
+    filter does it, in exact integers or by a bound that is never less, and no row is granted more than is
+    left where it touches.
+    """
+
+    belief: ProductBelief
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.design = design_product(setting)
+        self._charged = Query.constant(setting.domain, 0)
+        self._touches: Floats = np.zeros(len(self.design.crowd.share))
+        self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
+        self._busy = busy(self.design.crowd, self.design.typical)
+        self.belief = self._planned = ProductBelief(self.design.prior)
+        if self._first is not None:
+            self._planned.learn(self._first, None)
+
+    def allowance(self, position: int) -> int:
+        return self.accounting.total - int(self._charged.weights.max())
+
+    def expected_variance(self, query: Query) -> float | None:
+        variance = self._planned.variance(query)
+        return variance if math.isfinite(variance) else None
+
+    def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
+        """Variances of typical queries, each measured as well as its turn allows."""
+        before = deviations(finite(self._planned.covariance(self.design.typical)))
+        left = whole = self._power(self.accounting.total * self.design.shares.stream)
+        variances: list[float | None] = []
+        for position, unpredicted in enumerate(arrivals, start=1):
+            if not unpredicted:
+                continue
+            share = self._part(left, whole, self._busy, position, len(variances) + 1)
+            left -= share * self._busy
+            place = len(variances) % len(before)
+            variances.append(float(measured_deviation(before[place : place + 1], share)[0] ** 2))
+        return variances
+
+    def _opening(self, made: int) -> Grant | None:
+        if made == 0:
+            return self._granted(self.design.prior, 0)
+        return self._granted(self._first, 0) if made == 1 and self._first is not None else None
+
+    def _batch(self, predicted: float, others: float) -> Grant | None:
+        slack = self.allowance(self.seen + 1)
+        if slack <= _LEAST or self.design.encode is None:
+            return None
+        share = self._better_share(predicted, others, slack)
+        rows = self._batch_of((slack - 4) * share) if share else None
+        return None if rows is None else self._granted(rows, 0)
+
+    def _row(self, query: Query) -> Rows | None:
+        crowd = self._crowded(query)
+        if not self.belief.covers(query):
+            return self._measured(query, self._allowed(query, crowd))
+        rows = [query, *self._candidates(query)]
+        joint = self.belief.covariance(rows)
+        weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
+        best, chosen = 0.0, None
+        for place, row in enumerate(rows):
+            units = self._allowed(row, crowd)
+            if units <= _LEAST or not np.isfinite(joint[place, place]):
+                continue
+            noise = row.sensitivity**2 / self._power(units)
+            costs = max(1.0, float(self.design.crowd.touched(row).mean()) / weight)
+            signal = float(joint[0, place]) ** 2
+            score = signal / (float(joint[place, place]) + noise * costs)
+            if score > best and signal / (float(joint[place, place]) + noise) > _SMALL * joint[0, 0]:
+                best, chosen = score, (row, units)
+        return None if chosen is None else self._measured(*chosen)
+
+    def _rows(self, queries: Sequence[Query]) -> Rows | None:
+        crowds = [self._crowded(query) for query in queries]
+        units = min(self._allowed(query, crowd) for query, crowd in zip(queries, crowds, strict=True))
+        if units <= _LEAST:
+            return None
+        return measure(queries, self.accounting.mu_squared(units), self.setting.unit.max_rows)
+
+    def _condition(self, release: Release) -> None:
+        measurement = release.measurement
+        amounts = measurement.amounts(self.setting.unit.max_rows)
+        try:
+            self._charged = self._charged.combine(amounts, np.add)
+        except UnsupportedQuery:
+            bound = Query.constant(self.setting.domain, int(self._charged.weights.max()))
+            self._charged = bound.combine(amounts, np.add)
+        if isinstance(measurement, Marginals):
+            self.belief = ProductBelief(measurement)
+        self.belief.learn(measurement, measurement.values(release.noisy))
+        if not release.opening:
+            self._touches = self._touches + self.design.crowd.touched(amounts)
+
+    def _power(self, units: float) -> float:
+        """Squared scale that so many units buy for a 0/1 query."""
+        return units / 2.0**MU_BITS / self.setting.unit.max_rows**2
+
+    def _crowded(self, query: Query) -> float:
+        """Share of the measurements to come that will meet the query in its most crowded cell."""
+        crowd = self.design.crowd
+        share = (_SEEN * crowd.share + self._touches) / (_SEEN + self.measured)
+        return float(share[crowd.touched(query)].max(initial=1 / (_SEEN + self.measured)))
+
+    def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
+        """What one query may use of what is left where it touches."""
+        fair = left / (1 + crowd * self.pacing.remaining(position, measured))
+        paced = self.pacing.allowance(left, whole, position, measured)
+        return max((1 - self.pacing.caution) * fair, paced)
+
+    def _allowed(self, query: Query, crowd: float) -> int:
+        """Units that a row over the cells of `query` may use now."""
+        whole = self.accounting.total * self.design.shares.stream
+        left = self.accounting.total - self._heaviest(query)
+        return int(self._part(left, whole, crowd, self.seen + 1, self.measured + 1)) if left > 0 else 0
+
+    def _heaviest(self, query: Query) -> int:
+        """Largest charge so far of a cell that `query` touches, or a bound on it."""
+        try:
+            met = self._charged.combine(query, lambda charged, weight: np.where(weight != 0, charged, 0))
+        except UnsupportedQuery:
+            met = self._charged
+        return int(met.weights.max())
+
+    def _measured(self, row: Query, units: int) -> Rows | None:
+        if units <= _LEAST:
+            return None
+        try:
+            return measure([row], self.accounting.mu_squared(units), self.setting.unit.max_rows)
+        except BudgetExhausted:
+            return None
+
+    def _candidates(self, query: Query) -> list[Query]:
+        """
+        Other rows that tell of the query: what a known sum leaves, and the difference of the two sides.
+
+        For each attribute, and for all together, the sum over it is taken as known: the rest of the sum has
+        the same error, and the difference of the two sides twice the signal.
+        """
+        tensor, crowd = tensor_of(query), self.design.crowd
+        own = max(float(crowd.touched(query).mean()), 1e-9)
+        found: dict[str, Query] = {}
+        sides = [(place,) for place in range(tensor.ndim)]
+        for axes in [*sides, tuple(range(tensor.ndim))] if tensor.ndim > 1 else sides:
+            high, low = tensor.max(axis=axes, keepdims=True), tensor.min(axis=axes, keepdims=True)
+            for weights, most in ((2 * tensor - high - low, _GAIN), (high + low - tensor, 1.0)):
+                row = query.spread(weights).canonical()
+                if not row.is_zero and float(crowd.touched(row).mean()) < most * own:
+                    found[row.key] = row
+        return list(found.values())
+
+    def _batch_of(self, units: float) -> Rows | None:
+        """The strategy for the predicted queries, as strong as so many units allow."""
+        if self.design.encode is None or units <= _LEAST:
+            return None
+        mu_squared = self.accounting.mu_squared(int(units))
+        try:
+            return quantize(
+                self.setting.predictions, self.design.encode, mu_squared, self.setting.unit.max_rows
+            )
+        except (BudgetExhausted, UnsupportedQuery):
+            return None
+
+    def _better_share(self, predicted: float, others: float, slack: float) -> float:
+        """Share of what is left that leaves the least total error for the rest of the stream."""
+        assert self.design.encode is not None
+        m, left = len(self.setting.predictions), self._power(slack)
+        joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
+        totals = []
+        for share in _SHARES:
+            after = deviations(posterior(joint, self.design.encode, left * share))
+            each = left * (1 - share) / (1 + self._busy * others)
+            rest = float(measured_deviation(after[m:], each).mean()) if others else 0.0
+            totals.append(predicted * float(after[:m].mean()) + others * rest)
+        place = int(np.argmin(totals))
+        return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
