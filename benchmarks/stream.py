@@ -13,8 +13,8 @@ from laprasdp.config import read_config
 from laprasdp.datasets import path
 
 OVERLAP = 0.8
-LINE = ("static", "smooth", "smooth-cache", "independent", "histogram-total")
-PRODUCT = ("static", "smooth", "smooth-cache", "independent")
+LINE = ("static", "smooth", "smooth-cache", "primm", "independent", "histogram-total")
+PRODUCT = ("static", "smooth", "smooth-cache", "primm", "independent")
 
 
 def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:

@@ -249,3 +249,16 @@ def test_no_row_is_better(cells: int, seed: int) -> None:
     assert worse > -1e-5
     if cells >= 12:
         assert worse > 1e-3
+
+
+def test_groups_whose_cells_are_used_up_are_answered_all_the_same() -> None:
+    domain = lp.Domain(a=lp.Integers(0, 3), b=lp.Booleans())
+    table = MemoryTable(domain, range(8))
+    session = open_session(table, domain, budget=lp.Budget(1, 1e-6), horizon=10, policy="primm")
+    session.ask("SELECT COUNT(*) FROM t WHERE a = 1")
+    policy = session._policy
+    policy._charged = policy._charged.copy()  # type: ignore[attr-defined]
+    policy._charged[3] = policy.accounting.total - 4  # type: ignore[attr-defined]
+    answer = session.ask("SELECT b, COUNT(*) FROM t GROUP BY b")
+    assert isinstance(answer, lp.GroupedAnswer)
+    assert len(answer) == 2

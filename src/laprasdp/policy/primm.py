@@ -85,7 +85,8 @@ class Primm(Policy):
         return self._believed(query, "predicted" if predicted else "background")
 
     def grant(self, queries: Sequence[Query]) -> Grant:
-        measurement = self._planned_row(queries[0]) if len(queries) == 1 else self._rows(queries)
+        measurement = self._rows(queries) if len(queries) > 1 else None
+        measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
         if measurement is None:
             raise BudgetExhausted("nothing is left to measure this with")
         return self._granted(measurement, 0)

@@ -96,10 +96,10 @@ class PrimmDense(Primm):
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         rows = np.array([query.vector() for query in queries], dtype=float)
-        norms = np.sqrt((rows**2).sum(axis=0))
-        touched = norms > 0
-        scale = float((self._allowance()[touched] / norms[touched]).min())
-        return self._grid(rows * scale) if scale > 0 else None
+        norms, allowance = np.sqrt((rows**2).sum(axis=0)), self._allowance()
+        scales = np.divide(allowance, norms, out=np.zeros_like(norms), where=norms > 0)
+        rows *= np.array([[scales[row != 0].min(initial=math.inf)] for row in rows])
+        return self._grid(rows) if np.isfinite(rows).all() and rows.any() else None
 
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
