@@ -95,7 +95,7 @@ def open_session(
         budget,
         horizon,
         queries,
-        accounting=accounting,  # type: ignore[arg-type]
+        accounting=accounting,
         split=split,
         overlap=overlap,
         unit=unit,

@@ -238,7 +238,7 @@ class Query:
             mine.append(in_a)
             theirs.append(in_b)
         names = [self.domain.names[axis] for axis in axes]
-        check_classes([len(x if x is not None else y) for x, y in zip(mine, theirs, strict=True)], names)  # type: ignore[arg-type]
+        check_classes([int(joint.max()) + 1 for joint in labels], names)
         result = object.__new__(Query)
         result.domain, result.axes, result.labels = self.domain, tuple(axes), tuple(labels)
         result.weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))

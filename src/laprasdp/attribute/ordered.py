@@ -9,7 +9,7 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -168,6 +168,11 @@ class Dates(_Ordered):
     step : int or {"week", "month", "quarter", "year"}
         Days in a step, or a calendar step counted from `first`; the last step ends at `last`.
 
+    Attributes
+    ----------
+    edges : tuple of datetime.date
+        First day of each step, and the day after the last.
+
     Examples
     --------
     >>> Dates("2024-01-01", "2024-12-31", step="month").label(1)
@@ -178,6 +183,7 @@ class Dates(_Ordered):
     first: dt.date
     last: dt.date
     step: int | str = 1
+    edges: tuple[dt.date, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,13 +211,8 @@ class Dates(_Ordered):
             except (OverflowError, ValueError):  # the next step lies beyond the calendar
                 edges.append(dt.date.max)
         edges[-1] = self.last + dt.timedelta(days=1)
-        object.__setattr__(self, "_edges", tuple(edges))
+        object.__setattr__(self, "edges", tuple(edges))
         check_size(self.values, "use a longer step")
-
-    @property
-    def edges(self) -> tuple[dt.date, ...]:
-        """First day of each step, and the day after the last."""
-        return self._edges  # type: ignore[attr-defined, no-any-return]
 
     @property
     def values(self) -> int:

@@ -32,6 +32,7 @@ horizon = 100          # statements that the budget is paced for
 # policy = "smooth-cache"
 # accounting = "gaussian"
 # split = "matrix-heavy"
+# overlap = 0.8 # share of the stream that logs say is predicted; for policy = "primm"
 
 # One section an attribute: fill in the open keys, and delete the sections nobody will ask about.
 # A row with a value outside what is declared here is not counted.

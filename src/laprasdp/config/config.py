@@ -112,7 +112,7 @@ class Config:
             self.budget,
             self.horizon,
             queries,
-            accounting=self.accounting,  # type: ignore[arg-type]
+            accounting=self.accounting,
             split=self.split,
             overlap=self.overlap,
             unit=self.unit,

@@ -17,7 +17,7 @@ from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
 from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
 from laprasdp.pacing.pacing import Reading
-from laprasdp.privacy.accounting import Accounting, AccountingName, accounting_named
+from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
 from laprasdp.privacy.unit import PrivacyUnit
@@ -56,7 +56,7 @@ class Setting:
     budget: Budget
     horizon: int
     predictions: tuple[Query, ...] = ()
-    accounting: AccountingName = "gaussian"
+    accounting: str = "gaussian"
     split: str = "matrix-heavy"
     overlap: float | None = None
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
