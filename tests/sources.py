@@ -81,7 +81,7 @@ def brute(domain: Domain, rows: list[dict[str, Any]], axes: tuple[int, ...]) -> 
                 seen[name, row[name]] = level_of(domain[name], row[name])
         levels = [seen[name, row[name]] for name in domain]
         if None not in levels:
-            counts[tuple(levels[a] for a in axes)] += 1  # type: ignore[misc]
+            counts[tuple(levels[a] for a in axes)] += 1
     return dict(counts) or ({} if axes else {(): 0})
 
 

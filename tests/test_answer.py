@@ -172,7 +172,7 @@ def test_groups_of_known_joint_covariance_keep_their_sum() -> None:
 
 def opened(policy: str, *predictions: str) -> lp.Session:
     return lp.open_session(
-        MemoryTable(DOMAIN, COUNTS),  # type: ignore[arg-type]
+        MemoryTable(DOMAIN, COUNTS),
         DOMAIN,
         budget=lp.Budget(1, 1e-6),
         horizon=20,

@@ -88,4 +88,4 @@ def test_the_bounds_are_sharp_on_plain_gaussians() -> None:
 
 def test_statements_that_tell_nothing_are_refused() -> None:
     with pytest.raises(lp.ConfigError, match="do not tell"):
-        audit(lambda table: None, WITHOUT, WITH, [Query.count(DOMAIN, age=3)])  # type: ignore[arg-type, return-value]
+        audit(lambda table: None, WITHOUT, WITH, [Query.count(DOMAIN, age=3)])

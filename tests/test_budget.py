@@ -110,7 +110,7 @@ def test_a_budget_is_a_value() -> None:
     assert dataclasses.asdict(budget) == {"epsilon": 1.0, "delta": 1e-3}
     assert budget.mu == budget.mu
     with pytest.raises(dataclasses.FrozenInstanceError):
-        budget.epsilon = 2.0  # type: ignore[misc]
+        budget.epsilon = 2.0
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_budget_is_a_value() -> None:
 )
 def test_refusals_name_the_value(epsilon: object, delta: object, message: str) -> None:
     with pytest.raises(BudgetError, match=message) as caught:
-        Budget(epsilon, delta)  # type: ignore[arg-type]
+        Budget(epsilon, delta)
     assert "\n" not in str(caught.value)
 
 

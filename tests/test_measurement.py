@@ -90,7 +90,7 @@ def test_the_span_finds_combinations_and_their_variance(workload: list[Query], d
     factors = data.draw(st.lists(st.integers(-2, 2), min_size=len(distinct), max_size=len(distinct)))
     target = Query.constant(distinct[0].domain, 0)
     for query, factor in zip(distinct, factors, strict=True):
-        target = target.combine(query, lambda a, b, f=factor: a + f * b)  # type: ignore[misc]
+        target = target.combine(query, lambda a, b, f=factor: a + f * b)
     target = target.canonical()
     if not target.is_zero:
         found = span.find(target)

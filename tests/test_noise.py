@@ -132,12 +132,12 @@ def test_noise_is_python_integers_and_none_for_nothing(source: NoiseSource) -> N
 def test_a_source_refuses_what_is_not_a_count_or_a_scale(source: NoiseSource) -> None:
     for count in (-1, 1.0, True, None):
         with pytest.raises(BudgetError, match="number of noise values"):
-            source.gaussian(count)  # type: ignore[arg-type]
+            source.gaussian(count)
         with pytest.raises(BudgetError, match="number of noise values"):
-            source.laplace(count, 1)  # type: ignore[arg-type]
+            source.laplace(count, 1)
     for scale in (0, -1, 0.5, True, LAPLACE_LIMIT + 1, math.inf):
         with pytest.raises(BudgetError, match="scale of Laplace noise"):
-            source.laplace(1, scale)  # type: ignore[arg-type]
+            source.laplace(1, scale)
 
 
 # ---- the exact source ----------------------------------------------------------------------------

@@ -135,8 +135,8 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(lp.ConfigError, match="no split 'greedy'; there are equal"):
         split_budget(1, "greedy")
     with pytest.raises(lp.ConfigError, match="no reading 'roman'"):
-        Reading(warm_up="roman")  # type: ignore[arg-type]
+        Reading(warm_up="roman")
     with pytest.raises(lp.ConfigError, match="overflow is reserve or leftover"):
-        Reading(overflow="none")  # type: ignore[arg-type]
+        Reading(overflow="none")
     assert split_budget(100, "matrix_heavy").matrix == 50
     assert split_budget(100, "equal", predicted=False) == Pools(0, 37, 37, 25)

@@ -87,7 +87,7 @@ def test_the_ends_of_the_search(policy: str, accounting: str) -> None:
         smallest_epsilon(make, DELTA, 1e-5)
     for nonsense in (0.0, -1.0, math.nan, math.inf, "5"):
         with pytest.raises(lp.ConfigError, match="positive number"):
-            smallest_epsilon(make, DELTA, nonsense)  # type: ignore[arg-type]
+            smallest_epsilon(make, DELTA, nonsense)
 
 
 def test_a_policy_that_would_answer_nothing_has_nothing_to_aim_at() -> None:
@@ -115,9 +115,7 @@ def test_every_policy_is_planned(policy: str) -> None:
     law = "laplace" if policy == "laplace" else "gaussian"
     for stream in plan.streams[:-1]:
         if stream.unpredicted_std is not None:
-            assert stream.unpredicted_mae == pytest.approx(
-                expected_error(stream.unpredicted_std, law)  # type: ignore[arg-type]
-            )
+            assert stream.unpredicted_mae == pytest.approx(expected_error(stream.unpredicted_std, law))
     stds = [query.std for query in plan.predicted if query.std]
     if stds:
         assert plan.worst is not None
@@ -129,7 +127,7 @@ def test_every_policy_is_planned(policy: str) -> None:
 @pytest.mark.parametrize("policy", ["smooth-cache", "primm"])
 def test_predicted_errors_are_those_of_the_session(policy: str) -> None:
     session = lp.open_session(
-        MemoryTable(DOMAIN, [5] * 30),  # type: ignore[arg-type]
+        MemoryTable(DOMAIN, [5] * 30),
         DOMAIN,
         budget=lp.Budget(1.0, DELTA),
         horizon=20,

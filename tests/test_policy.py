@@ -45,7 +45,7 @@ def session(policy: str, accounting: str, predictions: list[Query], **more: obje
     given: dict[str, object] = {
         "budget": BUDGET, "horizon": 20, "noise": SeededNoise(7), "public": True, "policy": policy,
     }  # fmt: skip
-    return open_session(TABLE, DOMAIN, predictions=predictions, accounting=accounting, **given | more)  # type: ignore[arg-type]
+    return open_session(TABLE, DOMAIN, predictions=predictions, accounting=accounting, **given | more)
 
 
 def exact(query: Query) -> int:
@@ -167,18 +167,18 @@ def test_the_cache_is_used_only_when_it_is_no_worse() -> None:
     assert isinstance(answer, lp.Answer)
     assert (answer.source, answer.charge) == ("cache", 0)
     parts = [asked.ask(query) for query in (low, high)]
-    assert answer.value == pytest.approx(sum(part.value for part in parts), rel=1e-9)  # type: ignore[union-attr]
-    assert answer.std == pytest.approx(math.hypot(*(part.std for part in parts)), rel=1e-6)  # type: ignore[union-attr]
+    assert answer.value == pytest.approx(sum(part.value for part in parts), rel=1e-9)
+    assert answer.std == pytest.approx(math.hypot(*(part.std for part in parts)), rel=1e-6)
     # with nearly everything for fresh noise and one statement to come, measuring is better
     fresh = session("smooth-cache", "gaussian", [low, high], split="query-heavy", horizon=1)
-    assert fresh.ask(both).source == "measured"  # type: ignore[union-attr]
+    assert fresh.ask(both).source == "measured"
 
 
 def test_a_printed_reading_charges_repeats_again() -> None:
     query = POOL[9]
     for repeats, sources in (("replay", ["measured", "replay"]), ("pay", ["measured", "measured"])):
-        asked = session("smooth", "basic", POOL[:2], reading=lp.Reading(repeats=repeats))  # type: ignore[arg-type]
-        assert [asked.ask(query).source for _ in range(2)] == sources  # type: ignore[union-attr]
+        asked = session("smooth", "basic", POOL[:2], reading=lp.Reading(repeats=repeats))
+        assert [asked.ask(query).source for _ in range(2)] == sources
 
 
 def test_a_refusal_is_final_but_predicted_queries_stay_free() -> None:
@@ -186,12 +186,12 @@ def test_a_refusal_is_final_but_predicted_queries_stay_free() -> None:
     first, second = asked.ask(POOL[0]), asked.ask(POOL[1])
     with pytest.raises(lp.BudgetExhausted, match="nothing left for queries outside the prediction set"):
         asked.ask(POOL[2])
-    assert asked.ask(POOL[0]).value == first.value  # type: ignore[union-attr]
+    assert asked.ask(POOL[0]).value == first.value
     assert asked.remaining < 1e-9 < second.charge
     offline = session("offline", "gaussian", POOL[:2])
     with pytest.raises(lp.BudgetExhausted):
         offline.ask(POOL[5])
-    assert offline.ask(POOL[1]).source == "predicted"  # type: ignore[union-attr]
+    assert offline.ask(POOL[1]).source == "predicted"
 
 
 @pytest.mark.parametrize("size", [74, 100])
@@ -255,4 +255,4 @@ def test_entries_move_the_position_whatever_they_are() -> None:
 )
 def test_wrong_settings(make: object, says: str) -> None:
     with pytest.raises(lp.LaprasError, match=says):
-        make()  # type: ignore[operator]
+        make()

@@ -145,7 +145,7 @@ def scores() -> np.ndarray[Any, Any]:
         session = opened(given_, seed=seed, policy=copy.deepcopy(fresh))
         answers = [session.ask(query) for query in asked]
         true = [int(query.vector() @ COUNTS) for query in asked]
-        found.append([(a.value - x) / a.std for a, x in zip(answers, true, strict=True)])  # type: ignore[union-attr]
+        found.append([(a.value - x) / a.std for a, x in zip(answers, true, strict=True)])
     return np.array(found)
 
 
@@ -167,7 +167,7 @@ def test_group_bys_are_measured_together() -> None:
     assert sum(isinstance(entry, Release) for entry in entries) == 2  # the prior, and one for all groups
     assert len({answer.charge for answer in grouped.answers}) == 1
     spent = session.spent
-    assert session.ask("SELECT COUNT(*) FROM t WHERE a = 4 AND b = 'x'").charge == 0  # type: ignore[union-attr]
+    assert session.ask("SELECT COUNT(*) FROM t WHERE a = 4 AND b = 'x'").charge == 0
     assert session.spent == spent
 
 
@@ -180,7 +180,7 @@ def test_queries_outside_the_prior_are_measured_directly() -> None:
     assert isinstance(answer, lp.Answer)
     assert answer.source == "measured"
     assert answer.charge > 0
-    assert session.ask(WIDE).value == answer.value  # type: ignore[union-attr]
+    assert session.ask(WIDE).value == answer.value
 
 
 @pytest.mark.parametrize("overlap", [None, 0.0, 1.0])

@@ -119,7 +119,7 @@ def test_the_benchmark_sees_what_a_session_sees() -> None:
                 with pytest.raises(lp.BudgetExhausted):
                     opened.ask(query)
             else:
-                assert opened.ask(query).expected_error == pytest.approx(error, rel=1e-9)  # type: ignore[union-attr]
+                assert opened.ask(query).expected_error == pytest.approx(error, rel=1e-9)
 
 
 @st.composite
@@ -198,7 +198,7 @@ def most_charged(ledger: MemoryLedger, domain: lp.Domain, max_rows: int) -> Frac
         )
         for cell, square in enumerate((rows * rows).sum(axis=0).tolist()):
             true[cell] += Fraction(square * max_rows**2, 4**measurement.bits)
-        charged = [a + b for a, b in zip(charged, entry.charge.amounts.vector().tolist(), strict=True)]  # type: ignore[union-attr]
+        charged = [a + b for a, b in zip(charged, entry.charge.amounts.vector().tolist(), strict=True)]
     assert all(Fraction(c, 2**MU_BITS) >= t for c, t in zip(charged, true, strict=True))
     return Fraction(max(charged), 2**MU_BITS)
 
@@ -257,8 +257,8 @@ def test_groups_whose_cells_are_used_up_are_answered_all_the_same() -> None:
     session = open_session(table, domain, budget=lp.Budget(1, 1e-6), horizon=10, policy="primm")
     session.ask("SELECT COUNT(*) FROM t WHERE a = 1")
     policy = session._policy
-    policy._charged = policy._charged.copy()  # type: ignore[attr-defined]
-    policy._charged[3] = policy.accounting.total - 4  # type: ignore[attr-defined]
+    policy._charged = policy._charged.copy()
+    policy._charged[3] = policy.accounting.total - 4
     answer = session.ask("SELECT b, COUNT(*) FROM t GROUP BY b")
     assert isinstance(answer, lp.GroupedAnswer)
     assert len(answer) == 2

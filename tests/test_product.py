@@ -89,7 +89,7 @@ def test_the_prior_is_the_written_out_one(seed: int, size: int) -> None:
     true = stack @ inverse @ stack.T
     assert belief.covariance(asked) == pytest.approx(true, rel=1e-8, abs=1e-8)
     assert [belief.variance(query) for query in asked] == pytest.approx(np.diag(true), rel=1e-8)
-    assert all(np.isnan(belief.estimate(query)[0]) for query in asked)  # type: ignore[index]
+    assert all(np.isnan(belief.estimate(query)[0]) for query in asked)
 
 
 @settings(max_examples=40, deadline=None)
@@ -127,7 +127,7 @@ def test_the_posterior_is_the_written_out_one(seed: int, size: int, early: bool)
     assert found[:, 1] == pytest.approx(np.diag(true), rel=1e-8)
     assert belief.covariance(queries_) == pytest.approx(true, rel=1e-8, abs=1e-8)
     assert planned.covariance(queries_) == pytest.approx(true, rel=1e-8, abs=1e-8)
-    assert all(np.isnan(planned.estimate(query)[0]) for query in queries_)  # type: ignore[index]
+    assert all(np.isnan(planned.estimate(query)[0]) for query in queries_)
     assert belief.drift() < 1e-10
 
 
@@ -192,7 +192,7 @@ def test_queries_outside_the_released_subspaces() -> None:
     before = belief.variance(inside)
     for measurement in (first, second):
         belief.learn(measurement, release(measurement, table, Silence()))
-    precision = [(m.matrix / 2.0**m.bits) ** 2 for m in (first, second)]  # type: ignore[operator]
+    precision = [(m.matrix / 2.0**m.bits) ** 2 for m in (first, second)]
     assert belief.estimate(outside) == pytest.approx((outside.vector() @ table.counts, 1 / sum(precision)))
     assert belief.variance(other) == pytest.approx(1 / precision[0])
     assert belief.variance(inside) == before

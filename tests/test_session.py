@@ -11,7 +11,7 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Transaction
+from laprasdp.ledger.ledger import Release, Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.marginal import Marginal
 from laprasdp.opening import open_session
@@ -25,7 +25,7 @@ COUNTS = np.arange(30)
 
 def opened(table: object = None, **more: object) -> lp.Session:
     given: dict[str, object] = {"budget": BUDGET, "horizon": 10, "predictions": ["SELECT COUNT(*) FROM t"]}
-    return open_session(table or MemoryTable(DOMAIN, COUNTS), DOMAIN, **given | more)  # type: ignore[arg-type]
+    return open_session(table or MemoryTable(DOMAIN, COUNTS), DOMAIN, **given | more)
 
 
 class Failing(MemoryTable):
@@ -84,18 +84,22 @@ def test_a_transaction_that_does_not_end_charges_nothing() -> None:
 def test_after_the_commit_an_interrupt_loses_nothing() -> None:
     session = opened()
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
-    learn, statement = session._policy.learn, "SELECT COUNT(*) FROM t WHERE age < 5"
+    statement = "SELECT COUNT(*) FROM t WHERE age < 5"
 
     def interrupted(entry: object) -> None:
         raise KeyboardInterrupt
 
-    session._policy.learn = interrupted  # type: ignore[method-assign, assignment]
+    session._policy.learn = interrupted
     with pytest.raises(KeyboardInterrupt):
         session.ask(statement)
-    session._policy.learn = learn  # type: ignore[method-assign]
     answer = session.ask(statement)
     assert isinstance(answer, lp.Answer)
     assert (answer.source, answer.charge) == ("replay", 0)
+    fresh = session._policy.accounting.filter()
+    for entry in session._ledger.since(0):
+        if isinstance(entry, Release):
+            fresh.spend(entry.charge)
+    assert session.spent == fresh.spent  # each release is charged once, though the interrupt came between
 
 
 class Recording:
@@ -133,8 +137,8 @@ def test_the_order_inside_ask() -> None:
     noise: NoiseSource = Recording(log)
     session = opened(Table(DOMAIN, COUNTS), ledger=Ledger(), noise=noise, predictions=[])
     check, spend = session._filter.check, session._filter.spend
-    session._filter.check = lambda charge: (log.append("filter"), check(charge))[1]  # type: ignore[method-assign]
-    session._filter.spend = lambda charge: (log.append("charge"), spend(charge))[1]  # type: ignore[method-assign]
+    session._filter.check = lambda charge: (log.append("filter"), check(charge))[1]
+    session._filter.spend = lambda charge: (log.append("charge"), spend(charge))[1]
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
     assert log == ["filter", "begin", "data", "noise", "commit", "charge"]
     log.clear()
@@ -160,7 +164,7 @@ def test_groups_are_all_there_and_share_one_charge() -> None:
     answer = session.ask("SELECT sex, COUNT(*) FROM t WHERE age < 4 GROUP BY sex")
     assert isinstance(answer, lp.GroupedAnswer)
     assert [one.group for one in answer] == [{"sex": "f"}, {"sex": "m"}, {"sex": None}]
-    assert answer.charge == pytest.approx(session._ledger.since(0)[-1].charge.price)  # type: ignore[union-attr]
+    assert answer.charge == pytest.approx(session._ledger.since(0)[-1].charge.price)
     excluded = session.ask("SELECT sex, COUNT(*) FROM t WHERE sex = 'f' GROUP BY sex")
     assert isinstance(excluded, lp.GroupedAnswer)
     assert [one.source for one in excluded][1:] == ["constant", "constant"]
@@ -213,7 +217,7 @@ def test_many_threads_never_pass_the_budget() -> None:
     for thread in threads:
         thread.join()
     assert all(len(values) == 1 for values in answers.values())
-    assert session._policy.accounting.total * len(queries) // 200 >= session._filter.spent_units  # type: ignore[union-attr]
+    assert session._policy.accounting.total * len(queries) // 200 >= session._filter.spent_units
 
 
 @pytest.mark.parametrize(
@@ -240,7 +244,7 @@ def test_wrong_settings_are_one_clear_line(more: dict[str, object], says: str) -
 def test_statements_of_other_kinds_are_refused() -> None:
     session = opened()
     with pytest.raises(lp.UnsupportedQuery, match="not int"):
-        session.ask(3)  # type: ignore[arg-type]
+        session.ask(3)
     with pytest.raises(lp.DomainError, match="another domain"):
         session.ask(Query.constant(lp.Domain(a=lp.Booleans()), 1))
     assert session.spent == 0

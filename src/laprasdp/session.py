@@ -21,6 +21,7 @@ from laprasdp.data.table import Table
 from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
 from laprasdp.ledger.ledger import Entry, Ledger, Refusal, Release, Reply
 from laprasdp.plan import Plan, describe, make_plan
+from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Estimate, Grant, Policy
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource
@@ -76,7 +77,7 @@ class Session:
         self._table, self._policy, self._noise, self._ledger = table, policy, noise, ledger
         self._filter = policy.accounting.filter()
         self._predicted = tuple(predicted)
-        self._position = 0
+        self._position, self._torn = 0, False
         self._lock = threading.RLock()
         self._replay()
 
@@ -228,12 +229,17 @@ class Session:
         self._replay()
 
     def _replay(self) -> None:
-        """Bring filter and policy to the end of the ledger."""
+        """Bring filter and policy to the end of the ledger; from the start if that was ever cut short."""
+        if self._torn:
+            self._policy = policy_named(self._policy.name, self._policy.setting)
+            self._filter, self._position = self._policy.accounting.filter(), 0
+        self._torn = True
         for entry in self._ledger.since(self._position):
             if isinstance(entry, Release):
                 self._filter.spend(entry.charge)
             self._policy.learn(entry)
             self._position += 1
+        self._torn = False
 
     def _answers(
         self, parsed: Statement, known: dict[Query, Estimate | None], prices: dict[Query, float]

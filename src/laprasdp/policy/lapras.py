@@ -59,10 +59,17 @@ class MatrixRelease:
 
     def estimates(self, release: Release) -> dict[str, Estimate]:
         """The answers of the prediction set, by canonical query."""
-        answers = self._decode @ self.measurement.values(release.noisy)
+        decode, variances = self._decode, self.variances
+        if (
+            release.measurement is not self.measurement
+        ):  # the ledger's strategy, whatever this machine designs
+            assert isinstance(release.measurement, Rows)
+            decode = decoding(release.measurement)
+            variances = np.einsum("ij,ij->i", decode, decode)
+        answers = decode @ release.measurement.values(release.noisy)
         return {
             query.key: Estimate(float(value), float(variance), "predicted")
-            for query, value, variance in zip(self.queries, answers, self.variances, strict=True)
+            for query, value, variance in zip(self.queries, answers, variances, strict=True)
         }
 
 
