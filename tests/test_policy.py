@@ -20,7 +20,7 @@ from laprasdp.plan import make_plan
 from laprasdp.policy.catalog import POLICIES, policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import Budget
-from laprasdp.privacy.noise import SeededNoise
+from laprasdp.privacy.noise import LATTICE_BITS, SeededNoise
 from laprasdp.query import Query
 from laprasdp.strategy.measurement import Rows
 
@@ -256,3 +256,22 @@ def test_entries_move_the_position_whatever_they_are() -> None:
 def test_wrong_settings(make: object, says: str) -> None:
     with pytest.raises(lp.LaprasError, match=says):
         make()
+
+
+def test_a_release_is_decoded_by_the_strategy_that_the_ledger_holds() -> None:
+    """Another machine may design another strategy of the same worth; here, the same rows in reverse."""
+    policy = policy_named("offline", Setting(DOMAIN, BUDGET, 6, tuple(POOL[:6])))
+    grant = policy.due()
+    assert grant is not None
+    assert isinstance(grant.measurement, Rows)
+    other = Rows(
+        grant.measurement.queries, grant.measurement.matrix[::-1].copy(), bits=grant.measurement.bits
+    )
+    steps = 2 ** (LATTICE_BITS - other.bits)
+    noisy = tuple(value * steps for value in other.exact(TABLE.marginal))
+    policy.learn(Release(other, noisy, grant.charge, grant.allowance, True))
+    for query in POOL[:6]:
+        estimate = policy.recall(query)
+        assert estimate is not None
+        assert estimate.value == pytest.approx(exact(query), abs=1e-6)
+        assert estimate.variance == pytest.approx(policy.expected_variance(query), rel=1e-9)
