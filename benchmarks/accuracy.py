@@ -36,7 +36,7 @@ LAPRAS += ("smooth-gaussian-matrix-heavy", "smooth-gaussian-query-heavy")
 BASELINES = ("independent-basic", "independent-gaussian", "histogram", "histogram-total", *LAPRAS)
 METHODS = ("primm", "primm-known", *BASELINES, "clairvoyant")
 FEW = ("primm", "primm-known", "independent-gaussian")
-KNOWN = "primm-known"
+KNOWN, ENDLESS = "primm-known", "primm-endless"
 
 Outcome = tuple[float | None, float]  # expected MAE of what was answered, share that was
 
@@ -165,8 +165,8 @@ def _outcomes(plan: Plan, seed: int) -> list[Outcome]:
 
 
 def _policy(method: str, setting: Setting) -> Policy:
-    if method == KNOWN:
-        return policy_named("primm", setting)
+    if method in (KNOWN, ENDLESS):
+        return policy_named("primm", replace(setting, horizon=None) if method == ENDLESS else setting)
     if method.startswith("independent-"):
         return policy_named("independent", replace(setting, accounting=method.removeprefix("independent-")))
     name, gaussian, split = method.partition("-gaussian-")
@@ -200,6 +200,7 @@ def _line(full: bool, quick: bool) -> list[Plan]:
         return plans(Scenario(74), (0.0, 0.5, 1.0), METHODS)
     every = [step / 10 for step in range(11)]
     found = [plan for cells in (74, 100) for plan in plans(Scenario(cells), every, METHODS)]
+    found += plans(Scenario(74), LARGE, (ENDLESS,))
     for order in ("bad-first", "good-first"):
         found += plans(Scenario(74, order=order), (0.3, 0.5, 0.7), ("primm",))
     for family in ("random", "point", "prefix", "range"):

@@ -36,7 +36,7 @@ def test_flights_as_json(monkeypatch):
     assert [row["group"]["UNIQUE_CARRIER"] for row in carriers][:2] == ["AA", "AS"]
     assert [row["value"] for row in carriers] == [row["value"] for row in rows if row["line"] == 22]
     assert [row["group"] for row in rows if row["line"] == 38][-1] == {"ARR_DELAY": None}
-    assert {row["source"] for row in rows} == {"predicted", "measured", "cache", "replay"}
+    assert {row["source"] for row in rows} == {"predicted", "measured", "replay"}
     total = rows[0]
     assert abs(total["value"] - 55_105) < 8 * total["std"]
     free = [row for row in rows if row["source"] != "measured"]

@@ -37,22 +37,32 @@ def test_an_unknown_horizon_never_overdraws() -> None:
 
 @given(
     st.lists(st.booleans(), min_size=1, max_size=120),
-    st.integers(1, 100),
+    st.one_of(st.none(), st.integers(1, 100)),
     st.one_of(st.none(), st.floats(0, 1)),
     st.floats(0.01, 0.9),
 )
 def test_any_order_stays_within_the_pool_and_never_below_its_floor(
-    arrivals: list[bool], horizon: int, share: float | None, caution: float
+    arrivals: list[bool], horizon: int | None, share: float | None, caution: float
 ) -> None:
     pacing, left, measured = Competitive(horizon, share, caution=caution), 1.0, 0
-    constant = math.fsum(1 / (2 * k - 1) for k in range(1, horizon + 1))
+    constant = math.fsum(1 / (2 * k - 1) for k in range(1, (horizon or 0) + 1))
     for position, needs in enumerate(arrivals, start=1):
-        assert 0 <= pacing.most_remaining(position, measured) <= max(horizon - position, 0) + 1e-9
+        assert 0 <= pacing.most_remaining(position, measured) <= pacing.left(position) + 1e-9
+        assert (
+            pacing.left(position) > 0
+            if horizon is None
+            else pacing.left(position) <= max(horizon - position, 0)
+        )
         if needs:
             measured += 1
             amount = pacing.allowance(left, 1.0, position, measured)
             assert 0 <= amount <= left * (1 + 1e-12)
-            assert amount >= min(left, caution / (constant * (2 * measured - 1))) * (1 - 1e-12)
+            odds = (
+                2 * measured * (1 + math.log(measured)) ** 2
+                if horizon is None
+                else constant * (2 * measured - 1)
+            )
+            assert amount >= min(left, caution / odds) * (1 - 1e-12)
             left -= amount
 
 

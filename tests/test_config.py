@@ -42,7 +42,7 @@ def test_defaults(tmp_path):
     assert config.domain == Domain(age=Integers(17, 90))
     assert config.budget == Budget(1.0, 1e-6)
     assert config.unit == PrivacyUnit()
-    assert (config.horizon, config.policy, config.accounting) == (100, "smooth-cache", "gaussian")
+    assert (config.horizon, config.policy, config.accounting) == (100, "primm", "gaussian")
     assert (config.split, config.reading, config.predictions) == ("matrix-heavy", Reading(), ())
 
 
@@ -159,8 +159,8 @@ WRONG = {
     "column without rows": (HEAD + 'column = "id"\n', "max_rows is missing"),
     "rows without column": (HEAD + "max_rows = 3\n", r"\[privacy\]: max_rows needs the column"),
     "no rows": (HEAD + 'column = "id"\nmax_rows = 0\n', "max_rows must be a whole number"),
-    "horizon 0": (STREAM + "horizon = 0\n", "horizon must be at least 1, not 0"),
-    "horizon in parts": (STREAM + "horizon = 1.5\n", "horizon must be a whole number, not 1.5"),
+    "horizon 0": (STREAM + "horizon = 0\n", "horizon is a whole number of at least 1, or \"unknown\", not 0"),
+    "horizon in parts": (STREAM + "horizon = 1.5\n", "whole number or text in quotes, not 1.5"),
     "warm-up": (STREAM + 'warm_up = "hot"\n', r"\[stream\]: no reading 'hot' of the warm-up"),
     "repeats": (STREAM + 'repeats = "free"\n', r"\[stream\]: repeats is replay or pay, not 'free'"),
     "predictions as number": (STREAM + "predictions = 3\n", "predictions must be a list of statements"),

@@ -275,3 +275,28 @@ def test_a_release_is_decoded_by_the_strategy_that_the_ledger_holds() -> None:
         assert estimate is not None
         assert estimate.value == pytest.approx(exact(query), abs=1e-6)
         assert estimate.variance == pytest.approx(policy.expected_variance(query), rel=1e-9)
+
+
+def test_only_policies_that_can_do_without_a_horizon_do() -> None:
+    for name in POLICIES:
+        setting = Setting(DOMAIN, BUDGET, None, tuple(POOL[:3]))
+        if name in ("primm", "histogram", "histogram-total", "offline"):
+            policy_named(name, setting)
+        else:
+            with pytest.raises(lp.ConfigError, match="a horizon has to be declared"):
+                policy_named(name, setting)
+    with pytest.raises(lp.ConfigError, match="a horizon has to be declared"):
+        policy_named("histogram", Setting(DOMAIN, BUDGET, None, accounting="basic"))
+
+
+def test_primm_is_more_exact_where_more_is_expected() -> None:
+    often, rarely = Query.count(DOMAIN, **{DOMAIN.names[0]: range(2)}), POOL[0]
+    for flip in (1, -1):
+        counts = (20.0, 1.0)[::flip]
+        policy = policy_named(
+            "primm", Setting(DOMAIN, BUDGET, 10, (often, rarely), expected=counts, overlap=1.0)
+        )
+        even = policy_named("primm", Setting(DOMAIN, BUDGET, 10, (often, rarely), overlap=1.0))
+        first, second = (often, rarely)[::flip]
+        assert policy.expected_variance(first) < 0.999 * even.expected_variance(first)
+        assert policy.expected_variance(second) > 1.001 * even.expected_variance(second)

@@ -24,7 +24,8 @@ COUNTS = np.arange(30)
 
 
 def opened(table: object = None, **more: object) -> lp.Session:
-    given: dict[str, object] = {"budget": BUDGET, "horizon": 10, "predictions": ["SELECT COUNT(*) FROM t"]}
+    given: dict[str, object] = {"budget": BUDGET, "horizon": 10, "policy": "smooth-cache"}
+    given["predictions"] = ["SELECT COUNT(*) FROM t"]
     return open_session(table or MemoryTable(DOMAIN, COUNTS), DOMAIN, **given | more)
 
 

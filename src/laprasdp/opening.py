@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ def open_session(
     domain: Domain,
     *,
     budget: Budget,
-    horizon: int = 100,
+    horizon: int | None = 100,
     predictions: Iterable[str | Query] = (),
     policy: str = DEFAULT_POLICY,
     accounting: str = "gaussian",
     split: str = "matrix-heavy",
     overlap: float | None = None,
+    expected: Sequence[float] = (),
     reading: Reading | None = None,
     unit: PrivacyUnit | None = None,
     table: str | None = None,
@@ -53,8 +56,8 @@ def open_session(
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.
-    horizon : int
-        Statements that the budget is paced for.
+    horizon : int or None
+        Statements that the budget is paced for; None where nobody knows, which primm allows.
     predictions : iterable of str or Query
         The queries that are expected; a GROUP BY predicts each of its groups.  They must not come from
         somebody who has seen the table.
@@ -65,6 +68,8 @@ def open_session(
     split : {"matrix-heavy", "query-heavy", "reserve-heavy", "equal"}
     overlap : float, optional
         Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
+    expected : sequence of float
+        How often each of `predictions` is expected, where logs tell it; primm uses it.
     reading : Reading, optional
         How the paper is read where it is silent.
     unit : PrivacyUnit, optional
@@ -89,15 +94,16 @@ def open_session(
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
     opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit)
-    names, queries = read_predictions(predictions, domain, opened.name)
+    predicted = read_predictions(predictions, domain, opened.name, expected)
     setting = Setting(
         domain,
         budget,
         horizon,
-        queries,
+        tuple(predicted),
         accounting=accounting,
         split=split,
         overlap=overlap,
+        expected=tuple(one.count for one in predicted.values()) if expected else (),
         unit=unit,
         reading=reading or Reading(),
     )
@@ -107,25 +113,50 @@ def open_session(
         noise=noise or ExactNoise(),
         ledger=ledger or MemoryLedger(),
         public=public,
-        predicted=names,
+        predicted=[one.name for one in predicted.values()],
     )
 
 
+@dataclass(frozen=True)
+class Predicted:
+    """How a predicted query is called, and how often it is expected."""
+
+    name: str
+    count: float
+
+
 def read_predictions(
-    predictions: Iterable[str | Query], domain: Domain, table: str
-) -> tuple[list[str], tuple[Query, ...]]:
+    predictions: Iterable[str | Query], domain: Domain, table: str, expected: Sequence[float] = ()
+) -> dict[Query, Predicted]:
     """
-    Predicted statements as distinct queries, and how to call them.
+    Predicted statements as distinct queries; what is predicted twice is expected as often as both together.
+
+    Parameters
+    ----------
+    predictions : iterable of str or Query
+    domain : Domain
+    table : str
+        How statements call the table.
+    expected : sequence of float, optional
+        How often each statement is expected; 1 where absent.
 
     Raises
     ------
+    ConfigError
+        There are not as many counts as predictions, or one is not positive.
     UnsupportedQuery
         A prediction cannot be asked, or no cell of the domain can match it; the message says which.
     """
     if isinstance(predictions, str):
         raise ConfigError("predictions are a list of statements, not one text")
-    named: dict[Query, str] = {}
-    for place, prediction in enumerate(predictions, start=1):
+    predictions = list(predictions)
+    if expected and len(expected) != len(predictions):
+        raise ConfigError(f"{len(predictions)} predictions, but {len(expected)} expected counts")
+    counts = expected or [1.0] * len(predictions)
+    found: dict[Query, Predicted] = {}
+    for place, (prediction, count) in enumerate(zip(predictions, counts, strict=True), start=1):
+        if not 0 < count < math.inf:
+            raise ConfigError(f"prediction {place}: an expected count is a positive number, not {count!r}")
         try:
             if isinstance(prediction, Query):
                 if prediction.domain != domain:
@@ -140,8 +171,9 @@ def read_predictions(
         for index, query in enumerate(parsed.queries):
             if not query.is_zero:
                 label = f" [{', '.join(map(str, parsed.groups[index]))}]" if parsed.by else ""
-                named.setdefault(query, parsed.text + label)
-    return list(named.values()), tuple(named)
+                known = found.get(query, Predicted(parsed.text + label, 0.0))
+                found[query] = Predicted(known.name, known.count + count)
+    return found
 
 
 def _opened(source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit) -> Table:

@@ -37,7 +37,9 @@ class PlannedQuery:
 @dataclass(frozen=True)
 class PlannedStream:
     """
-    What a stream of `horizon` statements would see if this share of it were predicted.
+    What a stream would see if this share of it were predicted.
+
+    It has `horizon` statements, or a typical number of them where that is not known.
 
     Attributes
     ----------
@@ -69,7 +71,7 @@ class Plan:
     ----------
     policy, accounting : str
     epsilon, delta : float
-    horizon : int
+    horizon : int or None
     predicted : tuple of PlannedQuery
     streams : tuple of PlannedStream
         By overlap, from none to all predicted.
@@ -83,7 +85,7 @@ class Plan:
     accounting: str
     epsilon: float
     delta: float
-    horizon: int
+    horizon: int | None
     predicted: tuple[PlannedQuery, ...]
     streams: tuple[PlannedStream, ...]
     independent_basic_mae: float
@@ -142,7 +144,7 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
         Orders of arrival are drawn with this seed; nothing private is simulated.
     """
     setting = policy.setting
-    budget, rows, horizon = setting.budget, setting.unit.max_rows, setting.horizon
+    budget, rows, length = setting.budget, setting.unit.max_rows, setting.length
     variances = [policy.expected_variance(query) for query in setting.predictions]
     labels = list(names) or [describe(query) for query in setting.predictions]
     predicted = tuple(
@@ -150,17 +152,17 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
         for label, variance in zip(labels, variances, strict=True)
     )
     mean_predicted = _mean([expected_error(query.std) for query in predicted if query.std])
-    basic = mean_absolute(sigma_of(budget.epsilon / horizon, budget.delta / (horizon + 1), rows))
+    basic = mean_absolute(sigma_of(budget.epsilon / length, budget.delta / (length + 1), rows))
     return Plan(
         policy.name,
         policy.accounting.name,
         budget.epsilon,
         budget.delta,
-        horizon,
+        setting.horizon,
         predicted,
         tuple(_stream(policy, mean_predicted, overlap, seed) for overlap in OVERLAPS),
         basic,
-        mean_absolute(rows * math.sqrt(horizon) / budget.mu),
+        mean_absolute(rows * math.sqrt(length) / budget.mu),
         approximate=policy.name == "primm",
     )
 
@@ -276,7 +278,7 @@ def describe(query: Query) -> str:
 
 
 def _stream(policy: Policy, predicted: float | None, overlap: float, seed: int) -> PlannedStream:
-    horizon = policy.setting.horizon
+    horizon = policy.setting.length
     orders = max(1, min(8, _ARRIVALS // horizon))
     count = horizon - round(overlap * horizon)
     rng = np.random.default_rng(seed)

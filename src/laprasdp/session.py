@@ -22,13 +22,13 @@ from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, Unsupport
 from laprasdp.ledger.ledger import Entry, Ledger, Refusal, Release, Reply
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Estimate, Grant, Policy
+from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.sql.parse import Statement, parse
 
-DEFAULT_POLICY = "smooth-cache"
+DEFAULT_POLICY = "primm"
 _MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
 
 
@@ -90,6 +90,11 @@ class Session:
     def policy(self) -> str:
         """Name of the policy."""
         return self._policy.name
+
+    @property
+    def setting(self) -> Setting:
+        """Everything public that the session was opened with."""
+        return self._policy.setting
 
     @property
     def accounting(self) -> str:

@@ -104,7 +104,7 @@ def lapras(
 @guarded
 def demo(
     json: Json = False,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="The stream algorithm.")] = "smooth-cache",
+    policy: Annotated[str, typer.Option(metavar="NAME", help="The stream algorithm.")] = "primm",
     accounting: Annotated[
         Literal["gaussian", "basic"], typer.Option(help="How charges are added up.")
     ] = "gaussian",

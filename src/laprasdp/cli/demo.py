@@ -84,6 +84,8 @@ def _compare(outcome: Outcome) -> None:
     for label, value in (
         (f"  this session, {len(outcome.answers)} answers: measured", mae),
         ("  this session: expected of its noise", expected),
+        ("  Smooth Allocation, Gaussian accounting: expected", outcome.smooth_mae["gaussian"]),
+        ("  Smooth Allocation, basic accounting, as in the paper", outcome.smooth_mae["basic"]),
         ("  independent noise, Gaussian accounting: expected", plan.independent_gaussian_mae),
         ("  independent noise, basic accounting: expected", plan.independent_basic_mae),
     ):

@@ -27,9 +27,9 @@ unit = "row"           # each row is a person of its own; otherwise leave this l
 # max_rows = 1         # how many rows of one person count at most
 
 [stream]
-horizon = 100          # statements that the budget is paced for
+horizon = 100          # statements that the budget is paced for; "unknown" where nobody can say
 # predictions = "expected.sql"    # statements that are expected; or a list of them
-# policy = "smooth-cache"
+# policy = "primm"
 # accounting = "gaussian"
 # split = "matrix-heavy"
 # overlap = 0.8 # share of the stream that logs say is predicted; for policy = "primm"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from laprasdp import datasets
-from laprasdp.answer import Answer
+from laprasdp.answer import Answer, expected_error
 from laprasdp.attribute import Integers
 from laprasdp.cli.show import progress
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted
 from laprasdp.opening import open_session
 from laprasdp.plan import Plan
+from laprasdp.policy.catalog import policy_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.session import Session
 
@@ -54,12 +55,26 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished demo."""
+    """
+    A finished demo.
+
+    Attributes
+    ----------
+    session : Session
+    plan : Plan
+    people : int
+        Rows of the table.
+    asked : tuple of Asked
+    smooth_mae : dict
+        What the paper's Smooth Allocation would be expected to give on the same stream, by accounting.
+    seconds : float
+    """
 
     session: Session
     plan: Plan
     people: int
     asked: tuple[Asked, ...]
+    smooth_mae: dict[str, float | None]
     seconds: float
 
     @property
@@ -104,6 +119,8 @@ class Outcome:
             "mae": self.mae(),
             "expected_mae": self.expected_mae,
             "planned_mae": self.planned_mae,
+            "smooth_basic_mae": self.smooth_mae["basic"],
+            "smooth_gaussian_mae": self.smooth_mae["gaussian"],
             "independent_basic_mae": self.plan.independent_basic_mae,
             "independent_gaussian_mae": self.plan.independent_gaussian_mae,
             "interval_coverage": self.coverage,
@@ -170,7 +187,17 @@ def answer_stream(policy: str, accounting: str, seed: int) -> Outcome:
             truth = statement.queries[0].answer(exact)
             asked.append(Asked(text, predicted, answer, truth))
             step()
-    return Outcome(session, planned, int(exact.counts.sum()), tuple(asked), time.perf_counter() - start)
+    smooth = {kind: _smooth_mae(session, asked, kind) for kind in ("basic", "gaussian")}
+    people, seconds = int(exact.counts.sum()), time.perf_counter() - start
+    return Outcome(session, planned, people, tuple(asked), smooth, seconds)
+
+
+def _smooth_mae(session: Session, asked: list[Asked], accounting: str) -> float | None:
+    """Expected error of Smooth Allocation on the statements that were asked, of what it would answer."""
+    policy = policy_named("smooth", replace(session.setting, accounting=accounting))
+    variances = policy.rehearse([not question.predicted for question in asked])
+    variances += [policy.expected_variance(session.parse(q.text).queries[0]) for q in asked if q.predicted]
+    return _mean([expected_error(math.sqrt(variance)) for variance in variances if variance is not None])
 
 
 def _mean(values: list[float]) -> float | None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from laprasdp.cli.show import console, records, table
 from laprasdp.config import Config, read_config
 from laprasdp.errors import BudgetError, ConfigError
+from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.plan import Plan, PlannedQuery
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.gaussian import mean_absolute
@@ -36,6 +37,12 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
             _print_aim(planned, target_std, aim["without_predictions_epsilon"])
         _print(config, planned, alone)
     return 0
+
+
+def _statements(horizon: int | None) -> str:
+    return (
+        f"a stream of unknown length, planned for {TYPICAL}" if horizon is None else f"{horizon} statements"
+    )
 
 
 def _alone(config: Config, target_std: float) -> float | None:
@@ -66,7 +73,7 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
     screen, about = console(), _about(planned)
     screen.print(
         f"{config.name}: {config.domain.size:,} cells; {planned.policy}, {planned.accounting} accounting, "
-        f"ε = {planned.epsilon:g}, δ = {planned.delta:g}, for {planned.horizon} statements.",
+        f"ε = {planned.epsilon:g}, δ = {planned.delta:g}, for {_statements(planned.horizon)}.",
         markup=False,
     )
     screen.print("Errors are in records and follow from public settings: the table was not opened.\n")

@@ -66,7 +66,7 @@ class Config:
     table: str | None = None
     public: bool = False
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
-    horizon: int = 100
+    horizon: int | None = 100
     policy: str = DEFAULT_POLICY
     accounting: str = "gaussian"
     split: str = "matrix-heavy"
@@ -106,19 +106,19 @@ class Config:
         if predictions:
             self._check_predictions()
         texts = [prediction.text for prediction in self.predictions] if predictions else []
-        names, queries = read_predictions(texts, self.domain, self.name)
+        predicted = read_predictions(texts, self.domain, self.name)
         setting = Setting(
             self.domain,
             self.budget,
             self.horizon,
-            queries,
+            tuple(predicted),
             accounting=self.accounting,
             split=self.split,
             overlap=self.overlap,
             unit=self.unit,
             reading=self.reading,
         )
-        return make_plan(policy_named(self.policy, setting), names)
+        return make_plan(policy_named(self.policy, setting), [one.name for one in predicted.values()])
 
     def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
         """
@@ -222,9 +222,12 @@ def _privacy(section: Section) -> dict[str, Any]:
 
 def _stream(section: Section, folder: Path) -> dict[str, Any]:
     section.only("horizon", "policy", "accounting", "split", "overlap", "predictions", *vars(Reading()))
-    found: dict[str, Any] = {"horizon": section.take("horizon", int, 100)}
-    if found["horizon"] < 1:
-        raise ConfigError(f"{section.where}: horizon must be at least 1, not {found['horizon']}")
+    horizon = section.take("horizon", (int, str), 100)
+    if horizon != "unknown" and (isinstance(horizon, str) or horizon < 1):
+        raise ConfigError(
+            f'{section.where}: horizon is a whole number of at least 1, or "unknown", not {horizon!r}'
+        )
+    found: dict[str, Any] = {"horizon": None if horizon == "unknown" else horizon}
     for key, default in (("policy", DEFAULT_POLICY), ("accounting", "gaussian"), ("split", "matrix-heavy")):
         found[key] = section.take(key, str, default)
     found["overlap"] = section.take("overlap", (int, float), None)

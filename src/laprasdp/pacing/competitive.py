@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TYPICAL = 100
+"""Statements that a stream of unknown length is reckoned to hold at least."""
+_DOUBT = 0.25  # standard deviations that a cautious expectation adds
+
 
 @dataclass(frozen=True)
 class Competitive:
@@ -21,6 +25,8 @@ class Competitive:
         How many arrivals the expectation is worth (the weight of a Beta prior).
     caution : float
         Weight of the any-order schedule, strictly between 0 and 1.
+    reach : int
+        A longer stream is reckoned to be half over: what is measured early serves all that comes later.
 
     Notes
     -----
@@ -35,6 +41,17 @@ class Competitive:
     share: float | None = None
     strength: float = 2.0
     caution: float = 0.2
+    reach: int = TYPICAL
+
+    @property
+    def replans(self) -> frozenset[int]:
+        """Statements after which what is left is shared out again, ever further apart."""
+        return frozenset(math.ceil(1.4**power) for power in range(2, 60))
+
+    def left(self, position: int) -> int:
+        """Statements that are expected after `position` of them."""
+        reckoned = max(self.reach - position, position)
+        return reckoned if self.horizon is None else max(min(reckoned, self.horizon - position), 0)
 
     def remaining(self, position: int, measured: int) -> float:
         """
@@ -47,13 +64,11 @@ class Competitive:
         measured : int
             b, those among them that had to be measured, this one included.
         """
-        if self.horizon is None:
-            return math.inf
-        left = max(self.horizon - position, 0)
+        left = self.left(position)
         prior = 0.5 if self.share is None else self.share
         rate = (self.strength * prior + measured) / (self.strength + position)
         expected = left * rate
-        if self.share is None:
+        if self.share is None or self.horizon is None:
             return expected
         known = self.share * self.horizon - measured  # exact where the share is
         return min(float(left), max(known, 0.0)) if known > -1 else expected
@@ -62,15 +77,13 @@ class Competitive:
         """
         A cautious `remaining` after `position` statements, of which `measured` had to be measured.
 
-        A standard deviation of the Beta posterior above its mean; never more than is left.
+        A part of a standard deviation of the Beta posterior above its mean; never more than is left.
         """
-        if self.horizon is None:
-            return math.inf
-        left, expected = max(self.horizon - position, 0), self.remaining(position, measured)
+        left, expected = self.left(position), self.remaining(position, measured)
         if self.share is not None or left == 0:
             return expected
         rate, weight = expected / left, self.strength + position + 1
-        return min(float(left), expected + left * math.sqrt(rate * (1 - rate) / weight))
+        return min(float(left), expected + _DOUBT * left * math.sqrt(rate * (1 - rate) / weight))
 
     def allowance(self, left: float, whole: float, position: int, measured: int) -> float:
         """
@@ -85,10 +98,11 @@ class Competitive:
         position, measured : int
             As for `remaining`.
         """
-        if self.horizon is None:
-            return min(left, whole / (2 * measured * (1 + math.log(measured)) ** 2))
         fair = left / (self.remaining(position, measured) + 1)
-        schedule = whole / (_odd_harmonic(self.horizon) * (2 * measured - 1))
+        if self.horizon is None:
+            schedule = whole / (2 * measured * (1 + math.log(measured)) ** 2)
+        else:
+            schedule = whole / (_odd_harmonic(self.horizon) * (2 * measured - 1))
         return max((1 - self.caution) * fair, min(left, self.caution * schedule))
 
 

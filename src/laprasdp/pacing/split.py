@@ -39,6 +39,21 @@ class Pools:
     reserve: int
 
 
+def shares_of(split: str) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    """
+    The shares of a split.
+
+    Raises
+    ------
+    ConfigError
+        No split of this name.
+    """
+    shares = SPLITS.get(split.replace("_", "-"))
+    if shares is None:
+        raise ConfigError(f"no split {split!r}; there are {', '.join(SPLITS)}")
+    return shares
+
+
 def split_budget(total: int, split: str, *, predicted: bool = True) -> Pools:
     """
     Share out `total` units.
@@ -61,10 +76,7 @@ def split_budget(total: int, split: str, *, predicted: bool = True) -> Pools:
     >>> split_budget(600, "query-heavy")
     Pools(matrix=100, warm_up=200, rest=200, reserve=100)
     """
-    shares = SPLITS.get(split.replace("_", "-"))
-    if shares is None:
-        raise ConfigError(f"no split {split!r}; there are {', '.join(SPLITS)}")
-    matrix, warm_up, rest, reserve = (int(total * share) for share in shares)
+    matrix, warm_up, rest, reserve = (int(total * share) for share in shares_of(split))
     if predicted:
         return Pools(matrix, warm_up, rest, reserve)
     return Pools(0, warm_up + matrix // 2, rest + matrix // 2, reserve)

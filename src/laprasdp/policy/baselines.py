@@ -35,18 +35,18 @@ class Independent(Policy):
     """
 
     def __init__(self, setting: Setting, name: str = "independent") -> None:
-        super().__init__(setting)
         self.name = name
+        super().__init__(setting)
         self._measured = 0
 
     def allowance(self, position: int) -> int:
-        return self.accounting.total // self.setting.horizon if self._measured < self.setting.horizon else 0
+        return self.accounting.total // self.setting.length if self._measured < self.setting.length else 0
 
     def expected_variance(self, query: Query) -> float | None:
         return None
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
-        return [self._variance_at(self.accounting.total // self.setting.horizon)] * sum(arrivals)
+        return [self._variance_at(self.accounting.total // self.setting.length)] * sum(arrivals)
 
     def _advance(self, position: int) -> None:
         self._measured += 1
@@ -105,9 +105,11 @@ class Histogram(Policy):
         The domain has more than ``MAX_HISTOGRAM`` cells.
     """
 
+    paced = False
+
     def __init__(self, setting: Setting, *, total: bool = False) -> None:
-        super().__init__(setting)
         self.name = "histogram-total" if total else "histogram"
+        super().__init__(setting)
         cells = setting.domain.size
         if cells > MAX_HISTOGRAM:
             raise UnsupportedQuery(
@@ -186,6 +188,8 @@ class Offline(Policy):
     setting : Setting
         With at least one prediction; other queries are refused.
     """
+
+    paced = False
 
     name = "offline"
 

@@ -22,7 +22,34 @@ _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first 
 _QUICK = 200  # up to so many cells a design takes well under a second, and tries more
 _MOSTLY = 0.6  # overlap from which on a design trusts the predictions more than later batches need it to
 _ALL = 1 - 1e-3  # as good as everything, where nothing else is expected
-_CAUTIOUS = {False: (0.1, 0.7), True: (0.6, 0.25)}  # trust and share for few cells, and for many
+_CAUTIOUS = {False: (0.05, 0.75), True: (0.7, 0.25)}  # trust and share for few cells, and for many
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """
+    The prediction set, written out.
+
+    Attributes
+    ----------
+    vectors : (m, n) array
+    importance : (m,) array
+        Share of each query among them.
+    """
+
+    vectors: Floats
+    importance: Floats
+
+    def __bool__(self) -> bool:
+        return len(self.vectors) > 0
+
+    def deviations(self, inverse: Floats) -> Floats:
+        """(m,) standard deviations under a belief of this covariance."""
+        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", self.vectors, inverse, self.vectors)))
+
+    def deviation(self, inverse: Floats) -> float:
+        """Their mean, by importance; 0 where there is none."""
+        return float(self.importance @ self.deviations(inverse))
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,7 @@ class Design:
 
 
 def design(
-    domain: Domain, predicted: Floats, horizon: int, overlap: float | None, *, seed: int = 0
+    domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, *, seed: int = 0
 ) -> Design:
     """
     Choose strategy and share by comparing candidates.
@@ -58,8 +85,8 @@ def design(
     ----------
     domain : Domain
         Of n cells, small enough to write out.
-    predicted : (m, n) array
-        The prediction set; m may be 0.
+    predicted : Predicted
+        The prediction set; it may be empty.
     horizon : int
         S.
     overlap : float or None
@@ -80,14 +107,14 @@ def design(
     errors, designs = [], []
     even = _histogram(domain.size, total=True)
     even = even.T @ even
-    batch = _optimal(domain, predicted, 1.0) if len(predicted) else np.eye(domain.size)
-    if len(predicted) and (overlap is None or overlap < _MOSTLY):
+    batch = _optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
+    if predicted and (overlap is None or 0 < overlap < _MOSTLY):
         trust, first = _CAUTIOUS[domain.size > 4 * horizon]
         return Design(_optimal(domain, predicted, trust), first, batch, even)
-    expected = overlap if overlap is not None and len(predicted) else 0.0
+    expected = overlap if overlap is not None and predicted else 0.0
     for strategy in _strategies(domain, predicted, expected, batch):
         precision = strategy.T @ strategy
-        free = _mean_error(predicted, np.asarray(np.linalg.inv(precision)))
+        free = math.sqrt(2 / math.pi) * predicted.deviation(np.asarray(np.linalg.inv(precision)))
         for first in (*_FIRST, _ALL) if expected == 1 else _FIRST:
             halfway = precision * first + even * ((1 - first) / 2)
             inverse = np.asarray(np.linalg.inv(halfway))
@@ -99,10 +126,10 @@ def design(
     return designs[int(np.argmin(errors))]
 
 
-def _strategies(domain: Domain, predicted: Floats, overlap: float, batch: Floats) -> list[Floats]:
+def _strategies(domain: Domain, predicted: Predicted, overlap: float, batch: Floats) -> list[Floats]:
     """Optimal strategies for some trusts in the predictions, and the histogram with and without the total."""
     found = [_histogram(domain.size, total=False), _histogram(domain.size, total=True)]
-    if not len(predicted):
+    if not predicted:
         return [*found, _optimal(domain, predicted, 0.0)]
     if overlap == 1:
         return [*found, batch]
@@ -110,7 +137,7 @@ def _strategies(domain: Domain, predicted: Floats, overlap: float, batch: Floats
     return [*found, *(_optimal(domain, predicted, trust) for trust in trusts)]
 
 
-def _optimal(domain: Domain, predicted: Floats, trust: float) -> Floats:
+def _optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
     """
     The strategy of least absolute error where this share of the stream is predicted.
 
@@ -121,9 +148,9 @@ def _optimal(domain: Domain, predicted: Floats, trust: float) -> Floats:
     for _ in range(3 if domain.size <= _QUICK else 2):
         others = sum(moment / math.sqrt(float(np.sum(moment * inverse))) for moment in families)
         gram = np.asarray(others) * (max(1 - trust, 1e-4) / len(families))
-        if len(predicted):
-            deviations = np.sqrt(np.einsum("ij,jk,ik->i", predicted, inverse, predicted))[:, None]
-            gram = gram + (predicted / deviations).T @ predicted * (trust / len(predicted))
+        if predicted:
+            weights = predicted.importance / predicted.deviations(inverse)
+            gram = gram + (predicted.vectors.T * weights) @ predicted.vectors * trust
         strategy = optimize_gram(gram, gap=1e-2).strategy
         inverse = np.asarray(np.linalg.inv(strategy.T @ strategy))
     return strategy
@@ -136,12 +163,6 @@ def _histogram(cells: int, *, total: bool) -> Floats:
     ratio = (math.sqrt(cells + 1) - 1) / cells
     point, whole = 1 / math.sqrt(1 + ratio), math.sqrt(ratio / (1 + ratio))
     return np.vstack([np.eye(cells) * point, np.full((1, cells), whole)])
-
-
-def _mean_error(queries: Floats, inverse: Floats) -> float:
-    if not len(queries):
-        return 0.0
-    return math.sqrt(2 / math.pi) * float(np.sqrt(np.einsum("ij,jk,ik->i", queries, inverse, queries)).mean())
 
 
 def _other_error(precision: Floats, inverse: Floats, typical: Floats, share: float) -> float:

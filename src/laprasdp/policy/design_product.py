@@ -120,28 +120,41 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     measured (`Crowd`), so each of n may use 1/(1+cn) of what is left where it touches.
     """
     domain, rng = setting.domain, np.random.default_rng(seed)
-    typical = typical_queries(domain, setting.predictions, _TYPICAL, rng)
+    typical = typical_queries(domain, setting.predictions, _TYPICAL, rng, setting.importance)
     crowd = crowd_of(typical, rng)
     moments = {axis: _moment(setting, axis) for axis in range(len(domain))}
     weights = _weights(setting, typical, moments)
     whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
     prior = _prior(setting, weights, moments, whole)
-    encode = _encode(setting.predictions)
+    encode = _encode(setting)
     shares = _shares(setting, prior, encode, typical, crowd)
     scaled = _prior(setting, weights, moments, whole * Fraction(shares.background))
     return ProductDesign(scaled, encode, shares, typical, crowd)
 
 
 def typical_queries(
-    domain: Domain, predictions: Sequence[Query], count: int, rng: np.random.Generator
+    domain: Domain,
+    predictions: Sequence[Query],
+    count: int,
+    rng: np.random.Generator,
+    importance: Floats | None = None,
 ) -> tuple[Query, ...]:
     """
     Queries like the predicted ones with other constants; conjunctions over few attributes if there are none.
+
+    Parameters
+    ----------
+    domain : Domain
+    predictions : sequence of m Query
+    count : int
+    rng : Generator
+    importance : (m,) array, optional
+        Share of each prediction among those that are taken as models.
     """
     found: list[Query] = []
     for _ in range(count):
         if predictions:
-            like = predictions[int(rng.integers(len(predictions)))]
+            like = predictions[int(rng.choice(len(predictions), p=importance))]
             labels = {
                 name: _redrawn(domain, axis, column, rng)
                 for name, axis, column in zip(like.names, like.axes, like.labels, strict=True)
@@ -231,9 +244,9 @@ def _shares(
         for overlap in overlaps:
             moved = _MOVED * overlap**2 * shares.stream if known is None else 0.0
             after = _deviations(joint, encode, shares, moved, power)[:m] if moved else free[:m]
-            each = power * shares.stream / (1 + crowded * (1 - overlap) * setting.horizon)
+            each = power * shares.stream / (1 + crowded * (1 - overlap) * setting.length)
             others = float(measured_deviation(free[m:], each).mean())
-            row.append((overlap * float(after.mean()) if m else 0.0) + (1 - overlap) * others)
+            row.append(overlap * float(setting.importance @ after) + (1 - overlap) * others)
         table.append(row)
         candidates.append(shares)
     errors = np.array(table)
@@ -264,12 +277,13 @@ def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
     return found
 
 
-def _encode(predictions: Sequence[Query]) -> Floats | None:
+def _encode(setting: Setting) -> Floats | None:
     """The optimal strategy for the predicted queries; None where they tell too many cells apart."""
-    if not predictions:
+    if not setting.predictions:
         return None
     try:
-        return optimize(Workload(predictions).columns.values.astype(float), gap=_GAP).encode
+        columns = Workload(setting.predictions).columns.values.astype(float)
+        return optimize(columns, weights=setting.importance, gap=_GAP).encode
     except UnsupportedQuery:
         return None
 
@@ -277,7 +291,8 @@ def _encode(predictions: Sequence[Query]) -> Floats | None:
 def _weights(setting: Setting, typical: Sequence[Query], moments: dict[int, Floats]) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
     queries = [*typical, *setting.predictions]
-    found = subspace_weights(queries, moments)
+    hoped = setting.importance * len(setting.predictions)
+    found = subspace_weights(queries, moments, np.concatenate([np.ones(len(typical)), hoped]))
     widest = max((len(query.axes) for query in setting.predictions), default=_WIDEST)
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
     chosen, rows, least = {}, 0, 1e-12 * max(found.values())

@@ -99,8 +99,8 @@ class Lapras(Policy):
         *,
         cache: bool = False,
     ) -> None:
-        super().__init__(setting)
         self.name = name
+        super().__init__(setting)
         total = self.accounting.total
         self._pools = split_budget(total, setting.split, predicted=bool(setting.predictions))
         self._pace = pace
@@ -111,7 +111,7 @@ class Lapras(Policy):
     def _paced(self) -> Pacing:
         """The pacing before the stream."""
         setting = self.setting
-        return self._pace(self._pools, self.accounting.total, setting.horizon, setting.reading)
+        return self._pace(self._pools, self.accounting.total, setting.length, setting.reading)
 
     @cached_property
     def _matrix(self) -> MatrixRelease:

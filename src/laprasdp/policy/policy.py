@@ -13,10 +13,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
 from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
+from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
+from laprasdp.pacing.split import shares_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
@@ -38,8 +42,8 @@ class Setting:
     ----------
     domain : Domain
     budget : Budget
-    horizon : int
-        S ≥ 1, the statements that the budget is paced for.
+    horizon : int or None
+        S ≥ 1, the statements that the budget is paced for; None where nobody knows, which primm allows.
     predictions : tuple of Query
         P; distinct, none of them the same on every cell.
     accounting : {"basic", "gaussian"}
@@ -47,6 +51,9 @@ class Setting:
         How the paper's policies share the budget out.
     overlap : float or None
         Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
+    expected : tuple of float
+        λ, how often each of `predictions` is expected, in any unit; empty where all are alike.  Only primm
+        uses it.
     unit : PrivacyUnit
     reading : Reading
         How the paper is read where it is silent.
@@ -54,24 +61,45 @@ class Setting:
 
     domain: Domain
     budget: Budget
-    horizon: int
+    horizon: int | None
     predictions: tuple[Query, ...] = ()
     accounting: str = "gaussian"
     split: str = "matrix-heavy"
     overlap: float | None = None
+    expected: tuple[float, ...] = ()
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
-        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1:
+        known = self.horizon is not None
+        if known and (
+            isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1
+        ):
             raise ConfigError(f"the horizon must be a whole number of at least 1, not {self.horizon!r}")
+        shares_of(self.split)
         if self.overlap is not None and not 0 <= self.overlap <= 1:
             raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
-        object.__setattr__(self, "predictions", tuple(dict.fromkeys(self.predictions)))
+        predictions = tuple(dict.fromkeys(self.predictions))
+        if self.expected and len(self.expected) != len(predictions):
+            raise ConfigError("every distinct predicted query, or none, has an expected count")
+        object.__setattr__(self, "predictions", predictions)
+
+    @cached_property
+    def importance(self) -> Floats:
+        """(m,) share of each predicted query among them all."""
+        weights = np.array(self.expected or [1.0] * len(self.predictions))
+        return np.asarray(weights / weights.sum()) if len(weights) else weights
+
+    @property
+    def length(self) -> int:
+        """Statements that designs and plans reckon with."""
+        return self.horizon or TYPICAL
 
     @cached_property
     def ledger_unit(self) -> Accounting:
-        return accounting_named(self.accounting, self.budget, self.domain, self.horizon)
+        if self.horizon is None and self.accounting == "basic":
+            raise ConfigError("basic accounting shares δ out: a horizon has to be declared")
+        return accounting_named(self.accounting, self.budget, self.domain, self.length)
 
 
 @dataclass(frozen=True)
@@ -120,8 +148,11 @@ class Policy(ABC):
 
     name: str
     law: Law = "gaussian"  # of the error of its answers
+    paced = True  # it cannot do without a horizon
 
     def __init__(self, setting: Setting) -> None:
+        if self.paced and setting.horizon is None:
+            raise ConfigError(f"{self.name} paces the budget: a horizon has to be declared")
         self.setting = setting
         self.accounting = setting.ledger_unit
         self.seen = 0  # statements so far: n

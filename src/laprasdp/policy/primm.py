@@ -8,7 +8,6 @@ queries still to come.  What belief and measurements are is left to the two kind
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,9 +19,6 @@ from laprasdp.policy.policy import Estimate, Grant, Policy, Setting, Source
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
-
-REPLANS = (0.02, 0.04, 0.07, 0.1, 0.15, *(i / 10 for i in range(2, 10)))
-"""Places in the stream where what is left is shared out again."""
 
 
 class Believing(Protocol):
@@ -50,12 +46,13 @@ class Primm(Policy):
     """
 
     name = "primm"
+    paced = False
     belief: Believing
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         if self.accounting.name != "gaussian":
-            raise BudgetError('primm is accounted for in μ²: use accounting "gaussian"')
+            raise BudgetError('primm is accounted for in μ²: use accounting "gaussian", or "smooth-cache"')
         self.places = {query.key: place for place, query in enumerate(setting.predictions)}
         share = 1.0 if not setting.predictions else None if setting.overlap is None else 1 - setting.overlap
         self.pacing = Competitive(setting.horizon, share, caution=0.1 if share is None else 0.02)
@@ -63,7 +60,7 @@ class Primm(Policy):
         self._opened = 0
         self._kept: tuple[tuple[str, int, int], Measurement | None] | None = None
         self._batched = -1  # statements seen when the last batch was released
-        self._replans = {math.ceil(place * setting.horizon) for place in REPLANS}
+        self._replans = self.pacing.replans
 
     def due(self) -> Grant | None:
         opening = self._opening(self._opened)
@@ -72,7 +69,7 @@ class Primm(Policy):
         if self.seen not in self._replans or self.seen == self._batched or not self.places:
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
-        predicted = self.setting.horizon - self.seen - others
+        predicted = self.pacing.left(self.seen) - others
         return self._batch(predicted, others) if predicted > 0 else None
 
     def recall(self, query: Query) -> Estimate | None:

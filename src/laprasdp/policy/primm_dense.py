@@ -10,7 +10,7 @@ import numpy as np
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.ledger.ledger import Release
-from laprasdp.policy.design import Design, design
+from laprasdp.policy.design import Design, Predicted, design
 from laprasdp.policy.policy import Grant, Setting
 from laprasdp.policy.primm import Primm
 from laprasdp.privacy.budget import MU_BITS
@@ -39,9 +39,9 @@ class PrimmDense(Primm):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         cells = setting.domain.size
-        self._vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
-        self._vectors = self._vectors.reshape(len(setting.predictions), cells)
-        self._design: Design = design(setting.domain, self._vectors, setting.horizon, setting.overlap)
+        vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
+        self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
+        self._design: Design = design(setting.domain, self._predicted, setting.length, setting.overlap)
         self.belief = DenseBelief(cells)
         self._charged = np.zeros(cells, dtype=np.int64)
 
@@ -148,12 +148,12 @@ class PrimmDense(Primm):
     def _better_share(self, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
         unit, even = self._design.batch.T @ self._design.batch, self._design.background
-        half, vectors, left = np.full(len(unit), 0.5), self._vectors, self._units(slack)
+        half, left = np.full(len(unit), 0.5), self._units(slack)
         best, chosen = math.inf, 0.0
         for share in _SHARES:
             precision = self.belief.precision + unit * (left * share)
-            inverse = np.linalg.inv(precision)
-            known = float(np.sqrt(np.einsum("ij,jk,ik->i", vectors, inverse, vectors)).mean())
+            inverse = np.asarray(np.linalg.inv(precision))
+            known = self._predicted.deviation(inverse)
             halfway = np.linalg.inv(precision + even * (left * (1 - share) / 2))  # rows measured by then help
             before = float(half @ halfway @ half) + float(halfway.trace()) / 4
             each = left * (1 - share) / (others + 1)

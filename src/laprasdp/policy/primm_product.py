@@ -220,6 +220,6 @@ class PrimmProduct(Primm):
             after = deviations(posterior(joint, self.design.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], each).mean()) if others else 0.0
-            totals.append(predicted * float(after[:m].mean()) + others * rest)
+            totals.append(predicted * float(self.setting.importance @ after[:m]) + others * rest)
         place = int(np.argmin(totals))
         return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
