@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
-from laprasdp.session import DEFAULT_POLICY, Session
+from laprasdp.session import DEFAULT_POLICY, Session, now
 from laprasdp.sql.parse import Statement, parse
 
 
@@ -42,6 +43,7 @@ def open_session(
     public: bool = False,
     noise: NoiseSource | None = None,
     ledger: Ledger | None = None,
+    clock: Callable[[], datetime] = now,
 ) -> Session:
     """
     Open a table for private questions.
@@ -79,6 +81,8 @@ def open_session(
         OpenDP's exact samples otherwise.
     ledger : Ledger, optional
         In memory otherwise.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
 
     Raises
     ------
@@ -108,6 +112,7 @@ def open_session(
         ledger=ledger or MemoryLedger(),
         public=public,
         predicted=names,
+        clock=clock,
     )
 
 

@@ -1,8 +1,8 @@
 """A session: the only place where the private table, the noise and the ledger meet.
 
-The order inside `Session.ask` is the privacy argument: canonical query → answer from the state if the
-policy has one (public) → the policy's grant → the filter → a ledger transaction is opened → exact answers →
-noise → charge, release and answer are kept together → the value is returned.
+The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
+what others released is learned → answer from the state if the policy has one (public) → the policy's grant →
+the filter → exact answers → noise → release, charge and answer are kept together → the value is returned.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,18 +20,28 @@ import numpy.typing as npt
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
-from laprasdp.ledger.ledger import Entry, Ledger, Refusal, Release, Reply
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.ledger.estimate import Estimate
+from laprasdp.ledger.ledger import Entry, Kept, Ledger, Refusal, Release, Reply, Stamp, Transaction
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Estimate, Grant, Policy
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.sql.parse import Statement, parse
 
 DEFAULT_POLICY = "smooth-cache"
+Prices = dict[Query, float]
+Decided = tuple[Reply | Refusal, Prices]
+
 _MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
+
+
+def now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
 
 
 class Session:
@@ -47,11 +59,15 @@ class Session:
         The table is declared public, so seeded noise may be used to study the mechanism.
     predicted : sequence of str
         How the predicted queries are called, one each.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
 
     Raises
     ------
     ConfigError
         Seeded noise on a table that is not declared public; table and policy over different domains.
+    LedgerError
+        The ledger was begun with other settings, or cannot be read.
 
     Notes
     -----
@@ -69,17 +85,24 @@ class Session:
         ledger: Ledger,
         public: bool = False,
         predicted: Sequence[str] = (),
+        clock: Callable[[], datetime] = now,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
         if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._policy, self._noise, self._ledger = table, policy, noise, ledger
-        self._filter = policy.accounting.filter()
-        self._predicted = tuple(predicted)
-        self._position, self._torn = 0, False
+        self._filter: Filter = policy.accounting.filter()
+        self._predicted, self._clock = tuple(predicted), clock
+        self._position = 0  # entries that filter and policy have learned
+        self._torn = False  # they may have learned what is not kept, or a part of an entry
         self._lock = threading.RLock()
-        self._replay()
+        begun = Budget(**ledger.open(policy.settings())["budget"])
+        if begun != policy.setting.budget:
+            self._begin(replace(policy.setting, budget=begun))
+        self._catch_up(ledger.since)
+        if self.budget != policy.setting.budget:
+            raise LedgerError(f"the ledger's budget is {self.budget}, not {policy.setting.budget}")
 
     @property
     def table(self) -> Table:
@@ -108,18 +131,18 @@ class Session:
 
     @property
     def spent(self) -> float:
-        """What is spent: ε under basic accounting, μ² under Gaussian."""
-        return self._filter.spent
+        """What is spent by all sessions on the ledger: ε under basic accounting, μ² under Gaussian."""
+        return self._present.spent
 
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
-        return self._filter.remaining
+        return self._present.remaining
 
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ for all that was released."""
-        return self._policy.accounting.epsilon_of(self._filter.spent)
+        return self._policy.accounting.epsilon_of(self.spent)
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
@@ -129,7 +152,9 @@ class Session:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
         return parse(text, self._table.domain, self._table.name)
 
-    def ask(self, statement: str | Query | Statement) -> Answer | GroupedAnswer:
+    def ask(
+        self, statement: str | Query | Statement, *, analyst: str | None = None
+    ) -> Answer | GroupedAnswer:
         """
         Answer one statement, at once.
 
@@ -137,6 +162,8 @@ class Session:
         ----------
         statement : str, Query or Statement
             SQL text; or a query made in Python.
+        analyst : str, optional
+            Who asks; the ledger keeps it.
 
         Returns
         -------
@@ -149,6 +176,8 @@ class Session:
             The statement cannot be asked.  It costs nothing.
         BudgetExhausted
             The policy or the budget has nothing left for it.  What was released stays free.
+        LedgerError
+            The ledger cannot keep it; nothing is shown.
 
         Notes
         -----
@@ -157,19 +186,16 @@ class Session:
         depend on public things only.
         """
         parsed = self._parsed(statement)
+        stamp = Stamp(self._clock(), analyst, parsed.text)
         with self._lock:
-            self._replay()
-            self._prepare()
-            known = {q: self._policy.recall(q) for q in dict.fromkeys(parsed.queries) if not q.is_zero}
-            missing = [query for query, estimate in known.items() if estimate is None]
-            price = 0.0
-            if missing:
-                release = self._release(self._granted(parsed.queries, missing), parsed.queries)
-                known |= {query: self._policy.latest(query) for query in missing}
-                price = release.charge.price / len(missing)
-            elif known:
-                self._keep(Reply(parsed.queries))
-            return self._answers(parsed, known, dict.fromkeys(missing, price))
+            try:
+                outcome, prices = self._kept(stamp, lambda ledger: self._decide(ledger, parsed.queries))
+            except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
+                refused = Refusal(parsed.queries, str(refusal))
+                outcome, prices = self._kept(stamp, lambda ledger: (refused, {}))
+            if isinstance(outcome, Refusal):
+                raise BudgetExhausted(outcome.reason)
+            return self._answers(parsed, outcome.answers, prices)
 
     def ask_many(self, statements: Iterable[str | Query | Statement]) -> Iterator[Answer | GroupedAnswer]:
         """
@@ -199,52 +225,77 @@ class Session:
             raise DomainError("the query is over another domain than the table's")
         return Statement(text=describe(statement), queries=(statement.canonical(),))
 
-    def _prepare(self) -> None:
-        """Make the releases that the policy wants before the next statement."""
+    def _kept(self, stamp: Stamp, decide: Callable[[Transaction], Decided]) -> Decided:
+        """Decide about one statement and keep the outcome: one transaction, all of it or nothing."""
+        with self._ledger.transaction(stamp) as transaction:
+            self._catch_up(transaction.since)
+            outcome, prices = decide(transaction)
+            self._append(transaction, outcome)
+        self._torn = False
+        return outcome, prices
+
+    def _decide(self, transaction: Transaction, queries: tuple[Query, ...]) -> Decided:
+        """The outcome of a statement and the price of each query measured for it, releases made."""
         while (grant := self._policy.due()) is not None:
             self._filter.check(grant.charge)
-            self._release(grant)
-
-    def _granted(self, queries: tuple[Query, ...], missing: list[Query]) -> Grant:
+            self._release(transaction, grant, opening=True)
+        known = {query: self._policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
+        missing = [query for query, estimate in known.items() if estimate is None]
+        if not missing:
+            return Reply(queries, tuple(map(known.get, queries))), {}
         try:
             grant = self._policy.grant(missing)
             self._filter.check(grant.charge)
         except BudgetExhausted as refusal:
-            self._keep(Refusal(queries, str(refusal)))
-            raise
-        return grant
+            return Refusal(queries, str(refusal)), {}
+        self._release(transaction, grant, opening=False)
+        known |= {query: self._policy.latest(query) for query in missing}
+        prices = dict.fromkeys(missing, grant.charge.price / len(missing))
+        return Reply(queries, tuple(map(known.get, queries)), measured=True), prices
 
-    def _release(self, grant: Grant, queries: tuple[Query, ...] = ()) -> Release:
+    def _release(self, transaction: Transaction, grant: Grant, *, opening: bool) -> None:
+        """Measure what the filter has admitted; exact answers exist nowhere else."""
         measurement = grant.measurement
-        with self._ledger.transaction() as transaction:
-            noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
-            release = Release(measurement, noisy, grant.charge, grant.allowance, not queries, queries)
-            transaction.append(release)
-        self._replay()
-        return release
+        noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
+        self._append(transaction, Release(measurement, noisy, grant.charge, grant.allowance, opening))
 
-    def _keep(self, entry: Entry) -> None:
-        with self._ledger.transaction() as transaction:
-            transaction.append(entry)
-        self._replay()
+    def _append(self, transaction: Transaction, entry: Entry) -> None:
+        transaction.append(entry)
+        self._learn(entry)  # torn until the transaction has ended
 
-    def _replay(self) -> None:
-        """Bring filter and policy to the end of the ledger; from the start if that was ever cut short."""
+    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> None:
+        """Bring filter and policy to the end of the ledger; from the start if they are torn."""
         if self._torn:
-            self._policy = policy_named(self._policy.name, self._policy.setting)
-            self._filter, self._position = self._policy.accounting.filter(), 0
-        self._torn = True
-        for entry in self._ledger.since(self._position):
-            if isinstance(entry, Release):
-                self._filter.spend(entry.charge)
-            self._policy.learn(entry)
-            self._position += 1
+            self._begin(self._policy.setting)
+        for kept in since(self._position):
+            try:
+                self._learn(kept.entry)
+            except BudgetExhausted as error:
+                raise LedgerError(f"entry {kept.position} of the ledger: {error}") from None
         self._torn = False
 
+    def _begin(self, setting: Setting) -> None:
+        """Filter and policy before the first entry."""
+        self._policy = policy_named(self._policy.name, setting)
+        self._filter, self._position = self._policy.accounting.filter(), 0
+
+    def _learn(self, entry: Entry) -> None:
+        self._torn = True
+        if isinstance(entry, Release):
+            self._filter.spend(entry.charge)
+        self._policy.learn(entry)
+        self._position += 1
+
+    @property
+    def _present(self) -> Filter:
+        """The filter after everything that is kept now."""
+        with self._lock:
+            self._catch_up(self._ledger.since)
+            return self._filter
+
     def _answers(
-        self, parsed: Statement, known: dict[Query, Estimate | None], prices: dict[Query, float]
+        self, parsed: Statement, estimates: tuple[Estimate | None, ...], prices: Prices
     ) -> Answer | GroupedAnswer:
-        estimates = [known.get(query) for query in parsed.queries]
         if not parsed.by:
             return self._answer(parsed.text, estimates[0], prices.get(parsed.queries[0], 0.0))
         answers = tuple(
@@ -273,7 +324,7 @@ class Session:
             math.sqrt(variance),
             source,
             price,
-            self.remaining,
+            self._filter.remaining,
             group,
             "gaussian" if estimate is None else estimate.law,
             self._noise.simulation,

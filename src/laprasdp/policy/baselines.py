@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
+from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Release
 from laprasdp.policy.lapras import MatrixRelease
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LAPLACE_LIMIT
@@ -144,8 +145,8 @@ class Histogram(Policy):
         return 0
 
     def recall(self, query: Query) -> Estimate | None:
-        if self._cells is None:
-            return None
+        if self._cells is None or query.key in self._known:
+            return self._known.get(query.key)
         value = float(query.vector() @ self._cells)
         return Estimate(value, self._variance(query), "histogram")
 
@@ -206,7 +207,7 @@ class Offline(Policy):
         return 0
 
     def recall(self, query: Query) -> Estimate | None:
-        return self._answers.get(query.key)
+        return self._known.get(query.key) or self._answers.get(query.key)
 
     def expected_variance(self, query: Query) -> float | None:
         if query not in self.setting.predictions:

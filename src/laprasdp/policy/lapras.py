@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Entry, Release
 from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows, decoding, quantize
@@ -124,7 +125,9 @@ class Lapras(Policy):
         return self._pacing.allowance(position)
 
     def recall(self, query: Query) -> Estimate | None:
-        known = self._predicted.get(query.key) or super().recall(query)
+        if query.key in self._predicted:
+            return self._known.get(query.key, self._predicted[query.key])
+        known = super().recall(query)
         if known is not None or self._span is None:
             return known
         found = self._span.find(query)
