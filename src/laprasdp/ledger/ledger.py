@@ -2,7 +2,8 @@
 
 A session's state is a function of its ledger's entries and of public settings.  Every entry is public: it
 holds noisy answers and charges, and never anything exact.  Every statement ends with one Reply or one
-Refusal; the releases that were made for it, or before it, stand before that in the same transaction.
+Refusal; the releases that were made for it, or before it, stand before that in the same transaction.  A
+Raise is an act of the curator.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.settings import Settings
+from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
 from laprasdp.query import Query
 from laprasdp.strategy.measurement import Measurement
@@ -83,7 +85,15 @@ class Refusal:
     counted: bool = True
 
 
-Entry = Release | Reply | Refusal
+@dataclass(frozen=True)
+class Raise:
+    """The curator raised the budget."""
+
+    old: Budget
+    new: Budget
+
+
+Entry = Release | Reply | Refusal | Raise
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,11 @@ class Independent(Policy):
     def __init__(self, setting: Setting, name: str = "independent") -> None:
         super().__init__(setting)
         self.name = name
-        self._measured = 0
+        self._share = self.accounting.total // setting.horizon
+        self._measured = self._used = 0
 
     def allowance(self, position: int) -> int:
-        return self.accounting.total // self.setting.horizon if self._measured < self.setting.horizon else 0
+        return self._share if self._used + self._share <= self.accounting.total else 0
 
     def expected_variance(self, query: Query) -> float | None:
         return None
@@ -50,7 +51,13 @@ class Independent(Policy):
         return [self._variance_at(self.accounting.total // self.setting.horizon)] * sum(arrivals)
 
     def _advance(self, position: int) -> None:
+        self._used += self.allowance(position)
         self._measured += 1
+
+    def _grow(self, extra: int) -> None:
+        left = self.setting.horizon - self._measured
+        if left > 0:  # beyond the horizon, further statements get what the last ones got
+            self._share = (self.accounting.total - self._used) // left
 
 
 class Laplace(Independent):
@@ -120,11 +127,18 @@ class Histogram(Policy):
             Query.count(setting.domain, **_labels(setting, levels))
             for levels in itertools.product(*map(range, shape))
         )
-        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / setting.unit.max_rows
-        ratio = (math.sqrt(cells + 1) - 1) / cells if total else 0.0  # d²/c²
-        self._point = math.floor(mu / math.sqrt(1 + ratio) * 2**GRID_BITS) / 2**GRID_BITS
-        self._sum = math.floor(self._point * math.sqrt(ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._ratio = (math.sqrt(cells + 1) - 1) / cells if total else 0.0  # d²/c²
         self._cells: Floats | None = None
+        self._scale()
+
+    def _scale(self) -> None:
+        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / self.setting.unit.max_rows
+        self._point = math.floor(mu / math.sqrt(1 + self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._sum = math.floor(self._point * math.sqrt(self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
+
+    def _grow(self, extra: int) -> None:
+        if self._cells is None:
+            self._scale()
 
     def due(self) -> Grant | None:
         if self._cells is not None:
@@ -219,6 +233,10 @@ class Offline(Policy):
 
     def _open(self, release: Release) -> None:
         self._answers = self._matrix.estimates(release)
+
+    def _grow(self, extra: int) -> None:
+        if not self._answers:
+            self.__dict__.pop("_matrix", None)
 
 
 def _labels(setting: Setting, levels: Sequence[int]) -> dict[str, object]:

@@ -167,6 +167,18 @@ class Lapras(Policy):
     def _advance(self, position: int) -> None:
         self._pacing.advance(position)
 
+    def _grow(self, extra: int) -> None:
+        setting = self.setting
+        if self.seen or self._predicted:
+            pools = split_budget(extra, setting.split, predicted=False)
+            self._pacing.grow(pools, self.accounting.total, self.seen + 1)
+        else:  # nothing was shared out yet
+            self._pools = split_budget(
+                self.accounting.total, setting.split, predicted=bool(setting.predictions)
+            )
+            self._pacing = self._paced()
+            self.__dict__.pop("_matrix", None)
+
     def _fresh_variance(self, query: Query) -> float | None:
         """Variance of measuring `query` now, or None where that would be refused."""
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
 from laprasdp.ledger.estimate import Estimate, Law
-from laprasdp.ledger.ledger import Entry, Release, Reply
+from laprasdp.ledger.ledger import Entry, Raise, Release, Reply
 from laprasdp.pacing.pacing import Reading
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
@@ -164,6 +164,11 @@ class Policy(ABC):
                 if shown is not None:  # what was answered stays answered, free and the same
                     self._known[query.key] = shown
             self._pass(measured=entry.measured)
+        elif isinstance(entry, Raise):
+            before = self.accounting.total
+            self.setting = replace(self.setting, budget=entry.new)
+            self.accounting = self.setting.ledger_unit
+            self._grow(self.accounting.total - before)
         elif entry.counted:
             self._pass(measured=True)
 
@@ -207,6 +212,9 @@ class Policy(ABC):
 
     def _open(self, release: Release) -> None:
         raise AssertionError(f"{self.name} makes no opening release")
+
+    def _grow(self, extra: int) -> None:
+        """The budget was raised by `extra` units; `setting` and `accounting` are those of the new one."""
 
     def _condition(self, release: Release) -> None:
         """Learn a release that was made for a statement: its queries were measured one by one."""
