@@ -139,6 +139,11 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
     return Rows(queries, np.array(_read_matrix(form["matrix"]), dtype=object), **noise)
 
 
+def units_of(charge: Charge) -> int:
+    """Units of 2⁻⁴⁰ of a charge: of ε, or of μ² where it is largest."""
+    return charge.epsilon if isinstance(charge, BasicCharge) else int(charge.amounts.weights.max())
+
+
 def write_charge(charge: Charge) -> Form:
     """(ε, δ) in units of 2⁻⁴⁰ and 2⁻¹⁰⁰, or a charge on each cell in units of 2⁻⁴⁰ of μ²."""
     if isinstance(charge, BasicCharge):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
 
 Settings = Mapping[str, Any]
 """Plain data, as JSON spells it; of the data nothing, and `budget` as it was when the ledger was begun."""
+
+
+def domain_of(settings: Settings) -> Domain:
+    """The domain that the settings declare."""
+    return Domain((name, _KINDS[declared["type"]](declared)) for name, declared in settings["domain"])
 
 
 def check_settings(kept: Settings, given: Settings) -> None:
@@ -54,3 +61,12 @@ def _difference(name: str, kept: Any, given: Any) -> list[str]:
             if kept.get(key) != given.get(key)
         ]
     return [f"{name} is {kept!r}, not {given!r}"]
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Attribute]] = {
+    "integers": lambda d: Integers(d["min"], d["max"], nullable=d["nullable"]),
+    "bins": lambda d: Bins(d["edges"], d["whole"], nullable=d["nullable"]),
+    "categories": lambda d: Categories(d["values"], d["other"], nullable=d["nullable"]),
+    "dates": lambda d: Dates(d["first"], d["last"], d["step"], nullable=d["nullable"]),
+    "booleans": lambda d: Booleans(nullable=d["nullable"]),
+}
