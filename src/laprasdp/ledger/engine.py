@@ -116,6 +116,17 @@ class Database:
                         raise LedgerError(str(error)) from None
                     time.sleep(0.01)
 
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds wrong in the file."""
+        if not self.is_sqlite:
+            return []
+        try:
+            with self.transaction(write=False) as connection:
+                lines = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        except LedgerError as error:
+            return [str(error)]
+        return [str(line) for line in lines if line != "ok"]
+
     def close(self) -> None:
         """Let go of all connections."""
         self._engine.dispose()

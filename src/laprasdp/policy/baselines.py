@@ -12,7 +12,7 @@ import numpy as np
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Release
-from laprasdp.policy.lapras import MatrixRelease
+from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge
@@ -232,7 +232,7 @@ class Offline(Policy):
         return [None] * sum(arrivals)
 
     def _open(self, release: Release) -> None:
-        self._answers = self._matrix.estimates(release)
+        self._answers = predicted_by(release)
 
     def _grow(self, extra: int) -> None:
         if not self._answers:

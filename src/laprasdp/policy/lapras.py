@@ -15,7 +15,7 @@ from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Rows, decoding, quantize
+from laprasdp.strategy.measurement import Rows, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
 from laprasdp.workload import Workload
@@ -25,7 +25,7 @@ _FEW_COLUMNS = 2_500
 
 class MatrixRelease:
     """
-    The optimal strategy for the prediction set, on the grid, and what it answers.
+    The optimal strategy for the prediction set, on the grid, and how well it answers.
 
     Parameters
     ----------
@@ -50,28 +50,25 @@ class MatrixRelease:
         self.gap = optimum.gap
         mu_squared = self._accounting.mu_squared(allowance)
         self.measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
-        self._decode = decoding(self.measurement)
-        self.variances: Floats = np.einsum("ij,ij->i", self._decode, self._decode)
+        decode = self.measurement.decoding
+        self.variances: Floats = np.einsum("ij,ij->i", decode, decode)
 
     def grant(self) -> Grant:
         amounts = self.measurement.amounts(self._rows)
         charge = self._accounting.charge(self.allowance, amounts, self.measurement.draws)
         return Grant(self.measurement, charge, self.allowance)
 
-    def estimates(self, release: Release) -> dict[str, Estimate]:
-        """The answers of the prediction set, by canonical query."""
-        decode, variances = self._decode, self.variances
-        if (
-            release.measurement is not self.measurement
-        ):  # the ledger's strategy, whatever this machine designs
-            assert isinstance(release.measurement, Rows)
-            decode = decoding(release.measurement)
-            variances = np.einsum("ij,ij->i", decode, decode)
-        answers = decode @ release.measurement.values(release.noisy)
-        return {
-            query.key: Estimate(float(value), float(variance), "predicted")
-            for query, value, variance in zip(self.queries, answers, variances, strict=True)
-        }
+
+def predicted_by(release: Release) -> dict[str, Estimate]:
+    """The answers that a matrix release gives, by key; by the ledger's strategy, whatever is designed here."""
+    measurement = release.measurement
+    assert isinstance(measurement, Rows)
+    decode = measurement.decoding
+    answers, variances = decode @ measurement.values(release.noisy), np.einsum("ij,ij->i", decode, decode)
+    return {
+        query.key: Estimate(float(value), float(variance), "predicted")
+        for query, value, variance in zip(measurement.queries, answers, variances, strict=True)
+    }
 
 
 class Lapras(Policy):
@@ -162,7 +159,7 @@ class Lapras(Policy):
         return {query: place for place, query in enumerate(self.setting.predictions)}
 
     def _open(self, release: Release) -> None:
-        self._predicted = self._matrix.estimates(release)
+        self._predicted = predicted_by(release)
 
     def _advance(self, position: int) -> None:
         self._pacing.advance(position)
