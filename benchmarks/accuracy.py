@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.workloads import Scenario, predictions, stream
 from laprasdp.answer import expected_error
 from laprasdp.errors import BudgetExhausted
-from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
+from laprasdp.ledger.ledger import Refusal, Release, Reply
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
@@ -101,17 +101,18 @@ def answer_errors(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
     for query in asked:
         _open(policy, spent)
         estimate = policy.recall(query)
-        entry: Entry = Reply((query,))
-        if estimate is None:
+        measured = estimate is None
+        if measured:
             try:
                 grant = policy.grant([query])
                 spent.spend(grant.charge)
-                entry = _silent(grant, opening=False, queries=(query,))
             except BudgetExhausted as refusal:
-                entry = Refusal((query,), str(refusal))
-        policy.learn(entry)
-        if isinstance(entry, Release):
+                policy.learn(Refusal((query,), str(refusal)))
+                errors.append(None)
+                continue
+            policy.learn(_silent(grant, opening=False))
             estimate = policy.latest(query)
+        policy.learn(Reply((query,), (estimate,), measured))
         errors.append(None if estimate is None else expected_error(estimate.variance**0.5, estimate.law))
     return errors
 
@@ -134,10 +135,10 @@ def _open(policy: Policy, spent: Filter) -> Filter:
     return spent
 
 
-def _silent(grant: Grant, *, opening: bool, queries: tuple[Query, ...] = ()) -> Release:
+def _silent(grant: Grant, *, opening: bool) -> Release:
     measurement = grant.measurement
     noisy = (0,) * measurement.draws
-    return Release(measurement, noisy, grant.charge, grant.allowance, opening, queries)
+    return Release(measurement, noisy, grant.charge, grant.allowance, opening)
 
 
 def _outcomes(plan: Plan, seed: int) -> list[Outcome]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.query import Query
-from laprasdp.strategy.measurement import Rows, decoding, measure, quantize
+from laprasdp.strategy.measurement import Rows, measure, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
 from laprasdp.workload import Workload
@@ -69,7 +69,7 @@ def test_optimised_strategies(workload: list[Query], mu_squared: Fraction, max_r
     charged, true = measurement.amounts(max_rows).vector().tolist(), true_charge(measurement, max_rows)
     assert all(t <= c < t + 1 for c, t in zip(charged, true, strict=True))
     assert max(charged) <= mu_squared * 2**MU_BITS
-    decode = decoding(measurement)
+    decode = measurement.decoding
     variances = np.einsum("ij,ij->i", decode, decode)
     assert variances == pytest.approx(optimum.variances * max_rows**2 / float(mu_squared), rel=2e-2)
     x = np.arange(distinct[0].domain.size)

@@ -88,7 +88,7 @@ def test_any_stream_stays_within_the_budget_and_replays(
     assert live.epsilon_spent <= BUDGET.epsilon
     # the spend is what the ledger's releases add up to, cell by cell, with k² for k rows a person
     cells = np.zeros(DOMAIN.size)
-    for entry in ledger.since(0):
+    for entry in (kept.entry for kept in ledger.since(0)):
         if isinstance(entry, Release) and entry.measurement.law == "gaussian":
             assert isinstance(entry.measurement, Rows)
             written = np.stack([query.vector() for query in entry.measurement.queries]).astype(float)
@@ -235,8 +235,9 @@ def ranges(domain: lp.Domain, seed: int) -> Iterator[Query]:
 
 def test_entries_move_the_position_whatever_they_are() -> None:
     policy = policy_named("smooth", Setting(DOMAIN, BUDGET, 20))
-    policy.learn(Reply((POOL[0],)))
+    policy.learn(Reply((POOL[0],), (None,)))
     policy.learn(Refusal((POOL[1],), "no"))
+    policy.learn(Refusal((POOL[1],), "no", counted=False))
     assert policy.seen == 2
 
 

@@ -126,7 +126,7 @@ def test_any_adaptive_stream_stays_within_the_budget_and_replays(
         assert all(after[q] <= v * (1 + 1e-9) for q, v in before.items())
         before = after
     sums = np.full(DOMAIN.size, Fraction(0))
-    for entry in ledger.since(0):
+    for entry in (kept.entry for kept in ledger.since(0)):
         if isinstance(entry, Release):
             scale = Fraction(max_rows**2, 4**entry.measurement.bits)
             sums = sums + np.array([value * scale for value in written(entry.measurement).tolist()])
@@ -164,7 +164,7 @@ def test_group_bys_are_measured_together() -> None:
     assert isinstance(grouped, lp.GroupedAnswer)
     assert len(grouped.answers) == 3
     entries = session._ledger.since(0)
-    assert sum(isinstance(entry, Release) for entry in entries) == 2  # the prior, and one for all groups
+    assert sum(isinstance(kept.entry, Release) for kept in entries) == 2  # the prior, and one for all groups
     assert len({answer.charge for answer in grouped.answers}) == 1
     spent = session.spent
     assert session.ask("SELECT COUNT(*) FROM t WHERE a = 4 AND b = 'x'").charge == 0
@@ -244,18 +244,19 @@ def test_flights_with_known_overlap() -> None:
     errors = []
     for query in stream:
         while (grant := policy.due()) is not None:
-            policy.learn(blank(grant, ()))
-        if (estimate := policy.recall(query)) is None:
-            policy.learn(blank(policy.grant([query]), (query,)))
+            policy.learn(blank(grant, opening=True))
+        estimate = policy.recall(query)
+        measured = estimate is None
+        if measured:
+            policy.learn(blank(policy.grant([query]), opening=False))
             estimate = policy.latest(query)
-        else:
-            policy.learn(Reply((query,)))
+        policy.learn(Reply((query,), (estimate,), measured))
         errors.append(math.sqrt(2 / math.pi * estimate.variance))
     assert np.mean(errors) < 9.5
     assert policy.allowance(101) >= 0
 
 
-def blank(grant: Any, queries: tuple[Query, ...]) -> Release:
+def blank(grant: Any, *, opening: bool) -> Release:
     """A release of noiseless zeros: its variances are the true ones."""
     measurement = grant.measurement
-    return Release(measurement, (0,) * measurement.draws, grant.charge, grant.allowance, not queries, queries)
+    return Release(measurement, (0,) * measurement.draws, grant.charge, grant.allowance, opening)

@@ -185,7 +185,7 @@ def test_whatever_is_asked(
 def most_charged(ledger: MemoryLedger, domain: lp.Domain, max_rows: int) -> Fraction:
     """Largest diagonal entry of all that was released, added up again from the ledger by fractions."""
     true, charged = [Fraction(0)] * domain.size, [0] * domain.size
-    for entry in ledger.since(0):
+    for entry in (kept.entry for kept in ledger.since(0)):
         if not isinstance(entry, Release):
             continue
         measurement = entry.measurement

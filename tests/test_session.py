@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Release, Transaction
+from laprasdp.ledger.ledger import Kept, Release, Stamp, Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.marginal import Marginal
 from laprasdp.opening import open_session
@@ -46,11 +49,11 @@ class Failing(MemoryTable):
 class FailingLedger(MemoryLedger):
     """Loses the k-th transaction at its end."""
 
-    after = 3
+    after = 2
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        with super().transaction() as transaction:
+    def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
+        with super().transaction(stamp) as transaction:
             yield transaction
             self.after -= 1
             if self.after == 0:
@@ -82,25 +85,142 @@ def test_a_transaction_that_does_not_end_charges_nothing() -> None:
     assert session.spent > spent
 
 
+class InterruptedLedger(MemoryLedger):
+    """Is interrupted when the k-th transaction has been kept."""
+
+    after = 2
+
+    @contextmanager
+    def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
+        with super().transaction(stamp) as transaction:
+            yield transaction
+        self.after -= 1
+        if self.after == 0:
+            raise KeyboardInterrupt
+
+
 def test_after_the_commit_an_interrupt_loses_nothing() -> None:
-    session = opened()
+    session = opened(ledger=InterruptedLedger())
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
     statement = "SELECT COUNT(*) FROM t WHERE age < 5"
-
-    def interrupted(entry: object) -> None:
-        raise KeyboardInterrupt
-
-    session._policy.learn = interrupted
     with pytest.raises(KeyboardInterrupt):
         session.ask(statement)
     answer = session.ask(statement)
     assert isinstance(answer, lp.Answer)
     assert (answer.source, answer.charge) == ("replay", 0)
+    assert charged_once(session)
+
+
+@pytest.mark.parametrize("door", ["policy", "filter"])
+def test_an_interrupt_while_an_entry_is_learned_takes_it_back(door: str) -> None:
+    session = opened()
+    session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
+    spent, kept = session.spent, len(session._ledger.since(0))
+    statement = "SELECT COUNT(*) FROM t WHERE age < 5"
+
+    def interrupted(entry: object) -> None:
+        raise KeyboardInterrupt
+
+    if door == "policy":
+        session._policy.learn = interrupted
+    else:
+        session._filter.spend = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        session.ask(statement)
+    assert len(session._ledger.since(0)) == kept
+    assert session.spent == spent
+    answer = session.ask(statement)
+    assert isinstance(answer, lp.Answer)
+    assert answer.source == "measured"
+    assert charged_once(session)
+
+
+def charged_once(session: lp.Session) -> bool:
+    """Whether what is spent is what the kept releases add up to."""
     fresh = session._policy.accounting.filter()
-    for entry in session._ledger.since(0):
-        if isinstance(entry, Release):
-            fresh.spend(entry.charge)
-    assert session.spent == fresh.spent  # each release is charged once, though the interrupt came between
+    for kept in session._ledger.since(0):
+        if isinstance(kept.entry, Release):
+            fresh.spend(kept.entry.charge)
+    return session.spent == fresh.spent
+
+
+@pytest.mark.parametrize("policy", ["smooth-cache", "primm"])
+def test_sessions_on_one_ledger_are_one_budget(policy: str) -> None:
+    ledger = MemoryLedger()
+    first, second = (opened(ledger=ledger, policy=policy) for _ in range(2))
+    shown = {}
+    for place in range(12):
+        asked, statement = (first, second)[place % 2], f"SELECT COUNT(*) FROM t WHERE age < {1 + place // 2}"
+        answer = asked.ask(statement)
+        assert isinstance(answer, lp.Answer)
+        assert answer.value == shown.setdefault(statement, answer.value)
+    assert first.spent == second.spent
+    assert charged_once(first)
+    assert first._policy.seen == 12
+    third = opened(ledger=ledger, policy=policy)
+    for statement, value in shown.items():
+        assert third.ask(statement).value == value
+
+
+def test_every_statement_ends_with_one_outcome() -> None:
+    at = datetime(2024, 2, 29, tzinfo=UTC)
+    session = opened(policy="independent", horizon=1, predictions=[], clock=lambda: at)
+    statements = [f"SELECT COUNT(*) FROM t WHERE age {which}" for which in ("< 3", "< 3", "< 5", "> 99")]
+    for statement in statements:
+        with suppress(lp.BudgetExhausted):
+            session.ask(statement, analyst="ada")
+    kept = list(session._ledger.since(0))
+    names = [type(one.entry).__name__ for one in kept]
+    assert names == ["Release", "Reply", "Reply", "Refusal", "Reply"]
+    asked = [statements[place] for place in (0, 0, 1, 2, 3)]
+    assert kept == [
+        Kept(place, Stamp(at, "ada", text), one.entry)
+        for place, (text, one) in enumerate(zip(asked, kept, strict=True))
+    ]
+    assert session._policy.seen == 4
+
+
+def test_a_shown_value_outlives_another_machine() -> None:
+    """Another machine may round otherwise; what was shown is kept as it was shown."""
+    statement, ledger = "SELECT COUNT(*) FROM t", MemoryLedger()
+    shown = opened(ledger=ledger).ask(statement)
+    again = opened(ledger=ledger)
+    again._policy._predicted = {
+        key: replace(one, value=one.value + 1e-9) for key, one in again._policy._predicted.items()
+    }
+    assert again.ask(statement).value == shown.value
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"horizon": 11}, "horizon is 10, not 11"),
+        ({"policy": "smooth"}, "policy is 'smooth-cache', not 'smooth'"),
+        ({"accounting": "basic"}, "accounting is 'gaussian', not 'basic'"),
+        ({"split": "equal"}, "split is 'matrix-heavy', not 'equal'"),
+        ({"overlap": 0.5}, "overlap is None, not 0.5"),
+        ({"reading": lp.Reading(repeats="pay")}, "reading.repeats is 'replay', not 'pay'"),
+        ({"predictions": ["SELECT COUNT(*) FROM t WHERE age = 1"]}, "predicted query 1 is another"),
+        ({"predictions": []}, "it has 1 predicted queries, not 0"),
+        ({"budget": lp.Budget(2, 1e-6)}, "the ledger's budget is ε = 1, δ = 1e-06 (μ = 0.2367"),
+    ],
+)
+def test_a_ledger_belongs_to_its_settings(more: dict[str, object], says: str) -> None:
+    ledger = MemoryLedger()
+    opened(ledger=ledger).ask("SELECT COUNT(*) FROM t")
+    with pytest.raises(lp.LedgerError, match=re.escape(says)):
+        opened(ledger=ledger, **more)
+
+
+def test_a_ledger_belongs_to_its_domain() -> None:
+    ledger = MemoryLedger()
+    opened(ledger=ledger)
+    other = lp.Domain(age=lp.Integers(0, 14), sex=lp.Categories(["f", "m"]))
+    with pytest.raises(lp.LedgerError, match="attribute age is declared differently; attribute sex"):
+        open_session(MemoryTable(other, COUNTS), other, budget=BUDGET, horizon=10, ledger=ledger)
+    turned = lp.Domain(sex=lp.Categories(["f", "m"], nullable=True), age=lp.Integers(0, 9))
+    with pytest.raises(lp.LedgerError, match="the attributes are in another order"):
+        open_session(MemoryTable(turned, COUNTS), turned, budget=BUDGET, horizon=10, ledger=ledger)
 
 
 class Recording:
@@ -129,9 +249,9 @@ def test_the_order_inside_ask() -> None:
 
     class Ledger(MemoryLedger):
         @contextmanager
-        def transaction(self) -> Iterator[Transaction]:
+        def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
             log.append("begin")
-            with super().transaction() as transaction:
+            with super().transaction(stamp) as transaction:
                 yield transaction
             log.append("commit")
 
@@ -141,7 +261,7 @@ def test_the_order_inside_ask() -> None:
     session._filter.check = lambda charge: (log.append("filter"), check(charge))[1]
     session._filter.spend = lambda charge: (log.append("charge"), spend(charge))[1]
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
-    assert log == ["filter", "begin", "data", "noise", "commit", "charge"]
+    assert log == ["begin", "filter", "data", "noise", "charge", "commit"]
     log.clear()
     session.ask("SELECT COUNT(*) FROM t WHERE age <= 2")
     assert log == ["begin", "commit"]  # a repeated question touches neither data nor noise
@@ -165,7 +285,7 @@ def test_groups_are_all_there_and_share_one_charge() -> None:
     answer = session.ask("SELECT sex, COUNT(*) FROM t WHERE age < 4 GROUP BY sex")
     assert isinstance(answer, lp.GroupedAnswer)
     assert [one.group for one in answer] == [{"sex": "f"}, {"sex": "m"}, {"sex": None}]
-    assert answer.charge == pytest.approx(session._ledger.since(0)[-1].charge.price)
+    assert answer.charge == pytest.approx(session._ledger.since(0)[-2].entry.charge.price)
     excluded = session.ask("SELECT sex, COUNT(*) FROM t WHERE sex = 'f' GROUP BY sex")
     assert isinstance(excluded, lp.GroupedAnswer)
     assert [one.source for one in excluded][1:] == ["constant", "constant"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
-from laprasdp.session import DEFAULT_POLICY, Session
+from laprasdp.session import DEFAULT_POLICY, Session, now
 from laprasdp.sql.parse import Statement, parse
 
 
@@ -44,7 +45,9 @@ def open_session(
     name: str | None = None,
     public: bool = False,
     noise: NoiseSource | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    caps: Mapping[str, float] | None = None,
+    clock: Callable[[], datetime] = now,
 ) -> Session:
     """
     Open a table for private questions.
@@ -82,8 +85,13 @@ def open_session(
         The table is public; only then may `noise` be seeded.
     noise : NoiseSource, optional
         OpenDP's exact samples otherwise.
-    ledger : Ledger, optional
-        In memory otherwise.
+    ledger : Ledger, path or URL, optional
+        Where everything that is released is kept: a SQLite file, ``postgresql://…``, or a ledger; in memory
+        otherwise.
+    caps : mapping of analyst to float, optional
+        The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
 
     Raises
     ------
@@ -111,9 +119,11 @@ def open_session(
         opened,
         policy_named(policy, setting),
         noise=noise or ExactNoise(),
-        ledger=ledger or MemoryLedger(),
+        ledger=_ledger(ledger),
         public=public,
         predicted=[one.name for one in predicted.values()],
+        caps=caps,
+        clock=clock,
     )
 
 
@@ -181,3 +191,13 @@ def _opened(source: Any, domain: Domain, table: str | None, name: str | None, un
 
     where = Path(source) if isinstance(source, os.PathLike) else source
     return DuckDBTable(where, domain, table=table, name=name, unit=unit)
+
+
+def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:
+    if given is None:
+        return MemoryLedger()
+    if not isinstance(given, str | os.PathLike):
+        return given
+    from laprasdp.ledger.sql import SQLLedger
+
+    return SQLLedger(given)

@@ -149,16 +149,18 @@ class Query:
         """The query with the same weight on every cell."""
         return cls(domain, {}, np.array(weight, dtype=np.int64))
 
+    @classmethod
+    def over(
+        cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Integers
+    ) -> Query:
+        """The function of the cells with these classes and weights, neither checked nor merged."""
+        result = object.__new__(cls)
+        result.domain, result.axes, result.labels, result.weights = domain, axes, labels, weights
+        return result
+
     def spread(self, weights: Integers) -> Query:
         """The function of the cells with these weights on the classes of this query; not canonical."""
-        result = object.__new__(Query)
-        result.domain, result.axes, result.labels, result.weights = (
-            self.domain,
-            self.axes,
-            self.labels,
-            weights,
-        )
-        return result
+        return Query.over(self.domain, self.axes, self.labels, weights)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -239,10 +241,8 @@ class Query:
             theirs.append(in_b)
         names = [self.domain.names[axis] for axis in axes]
         check_classes([int(joint.max()) + 1 for joint in labels], names)
-        result = object.__new__(Query)
-        result.domain, result.axes, result.labels = self.domain, tuple(axes), tuple(labels)
-        result.weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
-        return result
+        weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
+        return Query.over(self.domain, tuple(axes), tuple(labels), weights)
 
     def canonical(self) -> Query:
         """The same query without a class too many."""

@@ -1,35 +1,41 @@
 """A session: the only place where the private table, the noise and the ledger meet.
 
-The order inside `Session.ask` is the privacy argument: canonical query → answer from the state if the
-policy has one (public) → the policy's grant → the filter → a ledger transaction is opened → exact answers →
-noise → charge, release and answer are kept together → the value is returned.
+The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
+what others released is learned → answer from the state if the policy has one (public) → the policy's grant →
+the filter → exact answers → noise → release, charge and answer are kept together → the value is returned.
 """
 
 from __future__ import annotations
 
-import math
-import operator
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
-from laprasdp.ledger.ledger import Entry, Ledger, Refusal, Release, Reply
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.ledger.ledger import Entry, Kept, Ledger, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Filter, check_raise
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
+from laprasdp.shown import Prices, Shown
 from laprasdp.sql.parse import Statement, parse
+from laprasdp.state import State
 
 DEFAULT_POLICY = "primm"
-_MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
+Decided = tuple[Reply | Refusal, Prices]
+Append = Callable[[Entry], None]
+
+
+def now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
 
 
 class Session:
@@ -47,11 +53,19 @@ class Session:
         The table is declared public, so seeded noise may be used to study the mechanism.
     predicted : sequence of str
         How the predicted queries are called, one each.
+    caps : mapping of analyst to float, optional
+        The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
 
     Raises
     ------
+    BudgetError
+        A cap is no ε.
     ConfigError
         Seeded noise on a table that is not declared public; table and policy over different domains.
+    LedgerError
+        The ledger was begun with other settings, or cannot be read.
 
     Notes
     -----
@@ -69,17 +83,26 @@ class Session:
         ledger: Ledger,
         public: bool = False,
         predicted: Sequence[str] = (),
+        caps: Mapping[str, float] | None = None,
+        clock: Callable[[], datetime] = now,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
         if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
-        self._table, self._policy, self._noise, self._ledger = table, policy, noise, ledger
-        self._filter = policy.accounting.filter()
-        self._predicted = tuple(predicted)
-        self._position, self._torn = 0, False
+        self._table, self._noise, self._ledger = table, noise, ledger
+        self._predicted, self._clock = tuple(predicted), clock
         self._lock = threading.RLock()
-        self._replay()
+        wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
+        if begun != wanted:  # it may have been raised since
+            policy = policy_named(policy.name, replace(policy.setting, budget=begun))
+        self._state = State(policy, caps or {})
+        self._torn = False  # it may have learned what is not kept, or a part of an entry
+        self._catch_up(ledger.since)
+        if self.budget != wanted:
+            raise LedgerError(
+                f"the ledger's budget is {self.budget}, not {wanted}: open it with its own, then raise_budget"
+            )
 
     @property
     def table(self) -> Table:
@@ -113,18 +136,18 @@ class Session:
 
     @property
     def spent(self) -> float:
-        """What is spent: ε under basic accounting, μ² under Gaussian."""
-        return self._filter.spent
+        """What is spent by all sessions on the ledger: ε under basic accounting, μ² under Gaussian."""
+        return self._present.spent
 
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
-        return self._filter.remaining
+        return self._present.remaining
 
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ for all that was released."""
-        return self._policy.accounting.epsilon_of(self._filter.spent)
+        return self._policy.accounting.epsilon_of(self.spent)
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
@@ -134,7 +157,9 @@ class Session:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
         return parse(text, self._table.domain, self._table.name)
 
-    def ask(self, statement: str | Query | Statement) -> Answer | GroupedAnswer:
+    def ask(
+        self, statement: str | Query | Statement, *, analyst: str | None = None
+    ) -> Answer | GroupedAnswer:
         """
         Answer one statement, at once.
 
@@ -142,6 +167,8 @@ class Session:
         ----------
         statement : str, Query or Statement
             SQL text; or a query made in Python.
+        analyst : str, optional
+            Who asks; the ledger keeps it, and what is measured counts against a cap of this name.
 
         Returns
         -------
@@ -153,7 +180,12 @@ class Session:
         UnsupportedQuery
             The statement cannot be asked.  It costs nothing.
         BudgetExhausted
-            The policy or the budget has nothing left for it.  What was released stays free.
+            The policy, the budget or the analyst's cap has nothing left for it.  What was released, for
+            whomever, stays free.
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot keep it; nothing is shown.
 
         Notes
         -----
@@ -162,19 +194,17 @@ class Session:
         depend on public things only.
         """
         parsed = self._parsed(statement)
+        self._state.admit(analyst)
+        stamp = Stamp(self._clock(), analyst, parsed.text)
         with self._lock:
-            self._replay()
-            self._prepare()
-            known = {q: self._policy.recall(q) for q in dict.fromkeys(parsed.queries) if not q.is_zero}
-            missing = [query for query, estimate in known.items() if estimate is None]
-            price = 0.0
-            if missing:
-                release = self._release(self._granted(parsed.queries, missing), parsed.queries)
-                known |= {query: self._policy.latest(query) for query in missing}
-                price = release.charge.price / len(missing)
-            elif known:
-                self._keep(Reply(parsed.queries))
-            return self._answers(parsed, known, dict.fromkeys(missing, price))
+            try:
+                outcome, prices = self._settle(stamp, parsed.queries)
+            except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
+                outcome, prices = self._settle(stamp, parsed.queries, str(refusal))
+            if isinstance(outcome, Refusal):
+                raise BudgetExhausted(outcome.reason)
+            shown = Shown(self._state, self._noise.simulation)
+            return shown.answer(parsed, outcome.answers, prices)
 
     def ask_many(self, statements: Iterable[str | Query | Statement]) -> Iterator[Answer | GroupedAnswer]:
         """
@@ -193,6 +223,31 @@ class Session:
         for statement in statements:
             yield self.ask(statement)
 
+    def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
+        """
+        Go on with a larger budget: an act of the curator that the ledger records.
+
+        Parameters
+        ----------
+        budget : Budget
+            Not below the present one in ε or δ, and above it in one of them.
+        analyst : str, optional
+            Who raises it.
+
+        Raises
+        ------
+        BudgetError
+            It is no raise, or the noise values drawn so far would pass what it allows.
+
+        Notes
+        -----
+        **Privacy.**  From here on everything shown, also before, is private for the new budget only
+        (docs/proofs/session.md).
+        """
+        with self._transaction(Stamp(self._clock(), analyst)) as append:
+            check_raise(self.budget, budget, draws=self._filter.draws)
+            append(Raise(self.budget, budget))
+
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
             return statement
@@ -204,110 +259,82 @@ class Session:
             raise DomainError("the query is over another domain than the table's")
         return Statement(text=describe(statement), queries=(statement.canonical(),))
 
-    def _prepare(self) -> None:
-        """Make the releases that the policy wants before the next statement."""
+    def _settle(self, stamp: Stamp, queries: tuple[Query, ...], refused: str | None = None) -> Decided:
+        """Decide about one statement and keep the outcome."""
+        with self._transaction(stamp) as append:
+            if refused is None:
+                outcome, prices = self._decide(append, queries, stamp.analyst)
+            else:
+                outcome, prices = Refusal(queries, refused), {}
+            append(outcome)
+        return outcome, prices
+
+    def _decide(self, append: Append, queries: tuple[Query, ...], analyst: str | None) -> Decided:
+        """The outcome of a statement and the price of each query measured for it, releases made."""
         while (grant := self._policy.due()) is not None:
             self._filter.check(grant.charge)
-            self._release(grant)
-
-    def _granted(self, queries: tuple[Query, ...], missing: list[Query]) -> Grant:
+            append(self._released(grant, opening=True))
+        known = {query: self._policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
+        missing = [query for query, estimate in known.items() if estimate is None]
+        if not missing:
+            return Reply(queries, tuple(map(known.get, queries))), {}
         try:
             grant = self._policy.grant(missing)
             self._filter.check(grant.charge)
         except BudgetExhausted as refusal:
-            self._keep(Refusal(queries, str(refusal)))
-            raise
-        return grant
+            return Refusal(queries, str(refusal)), {}
+        try:
+            self._state.check_cap(grant.charge, analyst)
+        except BudgetExhausted as refusal:
+            return Refusal(queries, str(refusal), counted=False), {}
+        append(self._released(grant, opening=False))
+        known |= {query: self._policy.latest(query) for query in missing}
+        prices = dict.fromkeys(missing, grant.charge.price / len(missing))
+        return Reply(queries, tuple(map(known.get, queries)), measured=True), prices
 
-    def _release(self, grant: Grant, queries: tuple[Query, ...] = ()) -> Release:
+    def _released(self, grant: Grant, *, opening: bool) -> Release:
+        """Measure what the filter has admitted; exact answers exist nowhere else."""
         measurement = grant.measurement
-        with self._ledger.transaction() as transaction:
-            noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
-            release = Release(measurement, noisy, grant.charge, grant.allowance, not queries, queries)
-            transaction.append(release)
-        self._replay()
-        return release
+        noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
+        return Release(measurement, noisy, grant.charge, grant.allowance, opening)
 
-    def _keep(self, entry: Entry) -> None:
-        with self._ledger.transaction() as transaction:
-            transaction.append(entry)
-        self._replay()
+    @contextmanager
+    def _transaction(self, stamp: Stamp) -> Iterator[Append]:
+        """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
+        with self._lock:
+            with self._ledger.transaction(stamp) as transaction:
+                self._catch_up(transaction.since)
 
-    def _replay(self) -> None:
-        """Bring filter and policy to the end of the ledger; from the start if that was ever cut short."""
+                def append(entry: Entry) -> None:
+                    transaction.append(entry)
+                    self._learn(Kept(self._state.position, stamp, entry))
+
+                yield append
+            self._torn = False
+
+    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> None:
+        """Bring the state to the end of the ledger; from the start if it is torn."""
         if self._torn:
-            self._policy = policy_named(self._policy.name, self._policy.setting)
-            self._filter, self._position = self._policy.accounting.filter(), 0
-        self._torn = True
-        for entry in self._ledger.since(self._position):
-            if isinstance(entry, Release):
-                self._filter.spend(entry.charge)
-            self._policy.learn(entry)
-            self._position += 1
+            self._state, self._torn = self._state.afresh(), False
+        for kept in since(self._state.position):
+            self._learn(kept)
         self._torn = False
 
-    def _answers(
-        self, parsed: Statement, known: dict[Query, Estimate | None], prices: dict[Query, float]
-    ) -> Answer | GroupedAnswer:
-        estimates = [known.get(query) for query in parsed.queries]
-        if not parsed.by:
-            return self._answer(parsed.text, estimates[0], prices.get(parsed.queries[0], 0.0))
-        answers = tuple(
-            self._answer(
-                parsed.text, estimate, prices.get(query, 0.0), dict(zip(parsed.by, labels, strict=True))
-            )
-            for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups, strict=True)
-        )
-        if len(answers) > _MANY:
-            return GroupedAnswer(parsed.text, answers)
-        return GroupedAnswer(
-            parsed.text, answers, self._total(parsed), self._covariance(parsed.queries, estimates)
-        )
+    def _learn(self, kept: Kept) -> None:
+        self._torn = True  # until what `kept` belongs to is learned and kept whole
+        self._state.learn(kept)
 
-    def _answer(
-        self, text: str, estimate: Estimate | None, price: float, group: dict[str, Any] | None = None
-    ) -> Answer:
-        value, variance, source = (
-            (0.0, 0.0, "constant")
-            if estimate is None
-            else (estimate.value, estimate.variance, estimate.source)
-        )
-        return Answer(
-            text,
-            value,
-            math.sqrt(variance),
-            source,
-            price,
-            self.remaining,
-            group,
-            "gaussian" if estimate is None else estimate.law,
-            self._noise.simulation,
-        )
+    @property
+    def _policy(self) -> Policy:
+        return self._state.policy
 
-    def _total(self, parsed: Statement) -> Answer | None:
-        """A grouped statement without its GROUP BY, where that is known; nothing is measured for it."""
-        parts = list(parsed.queries)
-        try:
-            while len(parts) > 1:  # in pairs, so that most sums have few classes
-                pairs = zip(parts[::2], parts[1::2], strict=False)
-                parts = [one.combine(other, operator.add) for one, other in pairs] + parts[len(parts) & ~1 :]
-        except UnsupportedQuery:  # of too many classes
-            return None
-        whole = parts[0].canonical()
-        estimate = None if whole.is_zero else self._policy.recall(whole)
-        return None if estimate is None else self._answer(f"the total of {parsed.text}", estimate, 0.0)
+    @property
+    def _filter(self) -> Filter:
+        return self._state.filter
 
-    def _covariance(
-        self, queries: Sequence[Query], estimates: Sequence[Estimate | None]
-    ) -> npt.NDArray[np.float64] | None:
-        """Joint covariance of answers that are all of the policy's present state, which knows it."""
-        live = [place for place, estimate in enumerate(estimates) if estimate is not None]
-        found = self._policy.covariance([queries[place] for place in live]) if live else None
-        variances = [estimate.variance for estimate in estimates if estimate is not None]
-        if found is None or not np.isfinite(found).all():
-            return None
-        if not np.allclose(found.diagonal(), variances, rtol=1e-6):
-            return None  # a replayed answer is older, and less precise than what is known now
-        joint = np.zeros((len(queries), len(queries)))
-        joint[np.ix_(live, live)] = found
-        return joint
+    @property
+    def _present(self) -> Filter:
+        """The filter after everything that is kept now."""
+        with self._lock:
+            self._catch_up(self._ledger.since)
+            return self._filter

@@ -20,7 +20,7 @@ import scipy.linalg
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
-from laprasdp.strategy.measurement import Measurement, Rows, decoding
+from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
@@ -394,6 +394,6 @@ def _decoded(measurement: Rows, rows: Floats, places: npt.NDArray[np.intp]) -> l
     if isinstance(measurement.matrix, int):
         return [np.eye(len(rows))[place] / rows[place, place] for place in places]
     try:
-        return list(decoding(measurement)[places] * np.sqrt(measurement.noise_variance))
+        return list(measurement.decoding[places] * np.sqrt(measurement.noise_variance))
     except (ArithmeticError, np.linalg.LinAlgError):
         return []

@@ -67,6 +67,20 @@ class Pacing(Protocol):
     def advance(self, position: int) -> None:
         """The query at `position` was unpredicted: use up its allowance."""
 
+    def grow(self, extra: Pools, total: int, position: int) -> None:
+        """
+        Share out more, where the stream can still reach it.
+
+        Parameters
+        ----------
+        extra : Pools
+            What is new; `extra.matrix` is 0.
+        total : int
+            The whole budget from now on.
+        position : int
+            Place of the next statement.
+        """
+
 
 class Reserve:
     """Half of what is left for each query beyond the estimate, until it falls below a floor."""
@@ -79,6 +93,9 @@ class Reserve:
 
     def advance(self) -> None:
         self.units -= self.allowance()
+
+    def grow(self, extra: int, floor: int) -> None:
+        self.units, self._floor = self.units + extra, floor
 
 
 class Static:
@@ -133,6 +150,16 @@ class Static:
             self._warm_up = 0
             self._share_after = int(self._rest / max(self._estimate - self._length, Fraction(1)))
 
+    def grow(self, extra: Pools, total: int, position: int) -> None:
+        reserve, left = extra.reserve, self._length - self._unpredicted
+        if left > 0:
+            self._warm_up += extra.warm_up
+            self._rest += extra.rest
+            self._share_first = self._warm_up // left
+        else:  # shares are settled
+            reserve += extra.warm_up + extra.rest
+        self._reserve.grow(reserve, int(total * RESERVE_FLOOR))
+
     def _overflow(self) -> Reserve:
         extra = self._warm_up + self._rest if self._reading.overflow == "leftover" else 0
         return Reserve(self._reserve.units + extra, self._reserve._floor)
@@ -180,6 +207,12 @@ class Smooth:
         if count == self._length:
             self._frozen = estimate
         self._unpredicted = count
+
+    def grow(self, extra: Pools, total: int, position: int) -> None:
+        count, pool = self._unpredicted + 1, extra.warm_up + extra.rest
+        beyond = count > self._length and count > self._estimate(count, position)
+        self._pool += 0 if beyond else pool  # beyond the estimate the pool is not used any more
+        self._reserve.grow(extra.reserve + (pool if beyond else 0), int(total * RESERVE_FLOOR))
 
     def _estimate(self, count: int, position: int) -> Fraction:
         if count > self._length and self._reading.estimate == "frozen":

@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
+from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Release
-from laprasdp.policy.lapras import MatrixRelease
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.policy.lapras import MatrixRelease, predicted_by
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LAPLACE_LIMIT
@@ -37,10 +38,11 @@ class Independent(Policy):
     def __init__(self, setting: Setting, name: str = "independent") -> None:
         self.name = name
         super().__init__(setting)
-        self._measured = 0
+        self._share = self.accounting.total // setting.length
+        self._measured = self._used = 0
 
     def allowance(self, position: int) -> int:
-        return self.accounting.total // self.setting.length if self._measured < self.setting.length else 0
+        return self._share if self._used + self._share <= self.accounting.total else 0
 
     def expected_variance(self, query: Query) -> float | None:
         return None
@@ -49,7 +51,13 @@ class Independent(Policy):
         return [self._variance_at(self.accounting.total // self.setting.length)] * sum(arrivals)
 
     def _advance(self, position: int) -> None:
+        self._used += self.allowance(position)
         self._measured += 1
+
+    def _grow(self, extra: int) -> None:
+        left = self.setting.length - self._measured
+        if left > 0:  # beyond the horizon, further statements get what the last ones got
+            self._share = (self.accounting.total - self._used) // left
 
 
 class Laplace(Independent):
@@ -121,11 +129,18 @@ class Histogram(Policy):
             Query.count(setting.domain, **_labels(setting, levels))
             for levels in itertools.product(*map(range, shape))
         )
-        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / setting.unit.max_rows
-        ratio = (math.sqrt(cells + 1) - 1) / cells if total else 0.0  # d²/c²
-        self._point = math.floor(mu / math.sqrt(1 + ratio) * 2**GRID_BITS) / 2**GRID_BITS
-        self._sum = math.floor(self._point * math.sqrt(ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._ratio = (math.sqrt(cells + 1) - 1) / cells if total else 0.0  # d²/c²
         self._cells: Floats | None = None
+        self._scale()
+
+    def _scale(self) -> None:
+        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / self.setting.unit.max_rows
+        self._point = math.floor(mu / math.sqrt(1 + self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        self._sum = math.floor(self._point * math.sqrt(self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
+
+    def _grow(self, extra: int) -> None:
+        if self._cells is None:
+            self._scale()
 
     def due(self) -> Grant | None:
         if self._cells is not None:
@@ -146,8 +161,8 @@ class Histogram(Policy):
         return 0
 
     def recall(self, query: Query) -> Estimate | None:
-        if self._cells is None:
-            return None
+        if self._cells is None or query.key in self._known:
+            return self._known.get(query.key)
         value = float(query.vector() @ self._cells)
         return Estimate(value, self._variance(query), "histogram")
 
@@ -210,7 +225,7 @@ class Offline(Policy):
         return 0
 
     def recall(self, query: Query) -> Estimate | None:
-        return self._answers.get(query.key)
+        return self._known.get(query.key) or self._answers.get(query.key)
 
     def expected_variance(self, query: Query) -> float | None:
         if query not in self.setting.predictions:
@@ -221,7 +236,11 @@ class Offline(Policy):
         return [None] * sum(arrivals)
 
     def _open(self, release: Release) -> None:
-        self._answers = self._matrix.estimates(release)
+        self._answers = predicted_by(release)
+
+    def _grow(self, extra: int) -> None:
+        if not self._answers:
+            self.__dict__.pop("_matrix", None)
 
 
 def _labels(setting: Setting, levels: Sequence[int]) -> dict[str, object]:

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Entry, Release
 from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Rows, decoding, quantize
+from laprasdp.strategy.measurement import Rows, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
 from laprasdp.workload import Workload
@@ -24,7 +25,7 @@ _FEW_COLUMNS = 2_500
 
 class MatrixRelease:
     """
-    The optimal strategy for the prediction set, on the grid, and what it answers.
+    The optimal strategy for the prediction set, on the grid, and how well it answers.
 
     Parameters
     ----------
@@ -49,28 +50,25 @@ class MatrixRelease:
         self.gap = optimum.gap
         mu_squared = self._accounting.mu_squared(allowance)
         self.measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
-        self._decode = decoding(self.measurement)
-        self.variances: Floats = np.einsum("ij,ij->i", self._decode, self._decode)
+        decode = self.measurement.decoding
+        self.variances: Floats = np.einsum("ij,ij->i", decode, decode)
 
     def grant(self) -> Grant:
         amounts = self.measurement.amounts(self._rows)
         charge = self._accounting.charge(self.allowance, amounts, self.measurement.draws)
         return Grant(self.measurement, charge, self.allowance)
 
-    def estimates(self, release: Release) -> dict[str, Estimate]:
-        """The answers of the prediction set, by canonical query."""
-        decode, variances = self._decode, self.variances
-        if (
-            release.measurement is not self.measurement
-        ):  # the ledger's strategy, whatever this machine designs
-            assert isinstance(release.measurement, Rows)
-            decode = decoding(release.measurement)
-            variances = np.einsum("ij,ij->i", decode, decode)
-        answers = decode @ release.measurement.values(release.noisy)
-        return {
-            query.key: Estimate(float(value), float(variance), "predicted")
-            for query, value, variance in zip(self.queries, answers, variances, strict=True)
-        }
+
+def predicted_by(release: Release) -> dict[str, Estimate]:
+    """The answers that a matrix release gives, by key: by the ledger's strategy, not by this design."""
+    measurement = release.measurement
+    assert isinstance(measurement, Rows)
+    decode = measurement.decoding
+    answers, variances = decode @ measurement.values(release.noisy), np.einsum("ij,ij->i", decode, decode)
+    return {
+        query.key: Estimate(float(value), float(variance), "predicted")
+        for query, value, variance in zip(measurement.queries, answers, variances, strict=True)
+    }
 
 
 class Lapras(Policy):
@@ -124,7 +122,9 @@ class Lapras(Policy):
         return self._pacing.allowance(position)
 
     def recall(self, query: Query) -> Estimate | None:
-        known = self._predicted.get(query.key) or super().recall(query)
+        if query.key in self._predicted:
+            return self._known.get(query.key, self._predicted[query.key])
+        known = super().recall(query)
         if known is not None or self._span is None:
             return known
         found = self._span.find(query)
@@ -159,10 +159,22 @@ class Lapras(Policy):
         return {query: place for place, query in enumerate(self.setting.predictions)}
 
     def _open(self, release: Release) -> None:
-        self._predicted = self._matrix.estimates(release)
+        self._predicted = predicted_by(release)
 
     def _advance(self, position: int) -> None:
         self._pacing.advance(position)
+
+    def _grow(self, extra: int) -> None:
+        setting = self.setting
+        if self.seen or self._predicted:
+            pools = split_budget(extra, setting.split, predicted=False)
+            self._pacing.grow(pools, self.accounting.total, self.seen + 1)
+        else:  # nothing was shared out yet
+            self._pools = split_budget(
+                self.accounting.total, setting.split, predicted=bool(setting.predictions)
+            )
+            self._pacing = self._paced()
+            self.__dict__.pop("_matrix", None)
 
     def _fresh_variance(self, query: Query) -> float | None:
         """Variance of measuring `query` now, or None where that would be refused."""

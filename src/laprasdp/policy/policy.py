@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
-from laprasdp.ledger.ledger import Entry, Refusal, Release, Reply
+from laprasdp.ledger.estimate import Estimate, Law
+from laprasdp.ledger.ledger import Entry, Raise, Release, Reply
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
 from laprasdp.pacing.split import shares_of
@@ -28,9 +29,6 @@ from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, measure
-
-Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background"]
-Law = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True)
@@ -101,26 +99,20 @@ class Setting:
             raise ConfigError("basic accounting shares δ out: a horizon has to be declared")
         return accounting_named(self.accounting, self.budget, self.domain, self.length)
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """
-    An unbiased answer and the exact law of its error.
-
-    Attributes
-    ----------
-    value : float
-    variance : float
-        In squared records.
-    source : str
-        Where the answer comes from.
-    law : {"gaussian", "laplace"}
-    """
-
-    value: float
-    variance: float
-    source: Source
-    law: Law = "gaussian"
+    def settings(self) -> dict[str, Any]:
+        """All of it as plain data, for the ledger; a predicted query is named by its key."""
+        return {
+            "domain": [[name, declared] for name, declared in self.domain.settings().items()],
+            "unit": asdict(self.unit),
+            "budget": asdict(self.budget),
+            "accounting": self.accounting,
+            "horizon": self.horizon,
+            "split": self.split,
+            "overlap": self.overlap,
+            "expected": list(self.expected),
+            "reading": asdict(self.reading),
+            "predictions": [query.key for query in self.predictions],
+        }
 
 
 @dataclass(frozen=True)
@@ -156,7 +148,12 @@ class Policy(ABC):
         self.setting = setting
         self.accounting = setting.ledger_unit
         self.seen = 0  # statements so far: n
-        self._known: dict[str, Estimate] = {}
+        self._known: dict[str, Estimate] = {}  # what was shown
+        self._fresh: dict[str, Estimate] = {}  # what the last release measured
+
+    def settings(self) -> dict[str, Any]:
+        """Everything public that the state hangs on beside the ledger's entries, as plain data."""
+        return {"policy": self.name, **self.setting.settings()}
 
     def due(self) -> Grant | None:
         """What to release before the next statement, whatever it is; most policies, once before the first."""
@@ -188,30 +185,28 @@ class Policy(ABC):
         """Units for a statement at `position` that has to be measured; 0 refuses it."""
 
     def learn(self, entry: Entry) -> None:
-        """Bring the state past one ledger entry."""
-        if isinstance(entry, Release) and entry.opening:
-            self._open(entry)
-            return
-        fresh: dict[str, Estimate] = {}
+        """Bring the state past one ledger entry: a release conditions it, a reply is kept as it was shown."""
         if isinstance(entry, Release):
-            assert isinstance(entry.measurement, Rows)
-            measured = [query.key for query in entry.measurement.queries]
-            fresh = dict(zip(measured, self._read(entry), strict=True))
-        if not isinstance(entry, Refusal):  # what was answered stays answered, free and the same
-            for query in entry.queries:
-                if query.key in fresh:
-                    self._known[query.key] = fresh[query.key]
-                elif query.is_zero or query.key in self._known:
-                    continue
-                elif (estimate := self.recall(query)) is not None:
-                    self._known[query.key] = estimate
-        if not isinstance(entry, Reply):
-            self._advance(self.seen + 1)
-        self.seen += 1
+            if entry.opening:
+                self._open(entry)
+            else:
+                self._condition(entry)
+        elif isinstance(entry, Reply):
+            for query, shown in zip(entry.queries, entry.answers, strict=True):
+                if shown is not None:  # what was answered stays answered, free and the same
+                    self._known[query.key] = shown
+            self._pass(measured=entry.measured)
+        elif isinstance(entry, Raise):
+            before = self.accounting.total
+            self.setting = replace(self.setting, budget=entry.new)
+            self.accounting = self.setting.ledger_unit
+            self._grow(self.accounting.total - before)
+        elif entry.counted:
+            self._pass(measured=True)
 
     def latest(self, query: Query) -> Estimate:
-        """The answer of a query that the last release measured."""
-        return self._known[query.key]
+        """The answer of a query that the last release was made for."""
+        return self._fresh[query.key]
 
     def _read(self, release: Release) -> list[Estimate]:
         """The answers of the queries that `release` measured one by one."""
@@ -249,6 +244,21 @@ class Policy(ABC):
 
     def _open(self, release: Release) -> None:
         raise AssertionError(f"{self.name} makes no opening release")
+
+    def _grow(self, extra: int) -> None:
+        """The budget was raised by `extra` units; `setting` and `accounting` are those of the new one."""
+
+    def _condition(self, release: Release) -> None:
+        """Learn a release that was made for a statement: its queries were measured one by one."""
+        assert isinstance(release.measurement, Rows)
+        measured = [query.key for query in release.measurement.queries]
+        self._fresh = dict(zip(measured, self._read(release), strict=True))
+
+    def _pass(self, *, measured: bool) -> None:
+        """One statement further; its allowance is used up if it had to be measured."""
+        if measured:
+            self._advance(self.seen + 1)
+        self.seen += 1
 
     def _advance(self, position: int) -> None:
         """The statement at `position` had to be measured: use up its allowance."""

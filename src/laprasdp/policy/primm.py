@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from laprasdp.errors import BudgetError, BudgetExhausted
-from laprasdp.ledger.ledger import Entry, Refusal, Release
+from laprasdp.ledger.estimate import Estimate, Source
+from laprasdp.ledger.ledger import Entry, Release, Reply
 from laprasdp.pacing.competitive import Competitive
-from laprasdp.policy.policy import Estimate, Grant, Policy, Setting, Source
+from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
@@ -89,22 +90,15 @@ class Primm(Policy):
         return self._granted(measurement, 0)
 
     def learn(self, entry: Entry) -> None:
-        if isinstance(entry, Release):
-            self._condition(entry)
-            if entry.opening:
-                self._opened += 1
-                self._batched = self.seen
-                return
+        super().learn(entry)
+        if isinstance(entry, Reply) and entry.measured:
             self.measured += 1
-        self.seen += 1
-        if isinstance(entry, Refusal):
-            return
-        for query in entry.queries:
-            if query.key not in self._known and not query.is_zero:
-                source: Source = "measured" if isinstance(entry, Release) else "background"
-                estimate = self._believed(query, "predicted" if query.key in self.places else source)
-                if estimate is not None:
-                    self._known[query.key] = estimate
+
+    def latest(self, query: Query) -> Estimate:
+        estimate = self._believed(query, "predicted" if query.key in self.places else "measured")
+        if estimate is None:
+            raise BudgetExhausted("nothing is left to measure this with")
+        return estimate
 
     def covariance(self, queries: Sequence[Query]) -> Floats | None:
         return self.belief.covariance(list(queries)) if self._opened else None
@@ -133,6 +127,11 @@ class Primm(Policy):
     @abstractmethod
     def _rows(self, queries: Sequence[Query]) -> Measurement | None:
         """One measurement of several queries together, as the groups of a GROUP BY."""
+
+    def _open(self, release: Release) -> None:
+        self._condition(release)
+        self._opened += 1
+        self._batched = self.seen
 
     @abstractmethod
     def _condition(self, release: Release) -> None:

@@ -13,9 +13,11 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.domain import Domain
-from laprasdp.errors import BudgetExhausted, UnsupportedQuery
-from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, Budget
+from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
+from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, MU_SQUARED_LIMIT, Budget
 from laprasdp.query import Query
+
+_MOST = MU_SQUARED_LIMIT * 2**MU_BITS  # no budget is larger, and two such sums fit 64 bits
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,19 @@ class Filter(Protocol):
     def spend(self, charge: Charge) -> None:
         """Add `charge`, or raise BudgetExhausted and change nothing."""
 
+    def record(self, charge: Charge) -> None:
+        """Add `charge`, whether it fits or not: it was admitted under another limit."""
+
+    def widen(self, budget: Budget) -> None:
+        """
+        Go on with a larger budget.
+
+        Raises
+        ------
+        BudgetError
+            Some limit would be lower, or below what is spent; nothing is changed.
+        """
+
     @property
     def spent(self) -> float:
         """What is spent: ε under basic accounting, μ² under Gaussian."""
@@ -91,6 +106,10 @@ class Filter(Protocol):
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
+
+    @property
+    def draws(self) -> int:
+        """Noise values that were drawn."""
 
 
 class BasicFilter:
@@ -105,18 +124,31 @@ class BasicFilter:
     """
 
     def __init__(self, budget: Budget) -> None:
-        self._limits = (budget.epsilon_units, budget.delta_units, budget.coordinates)
+        self._budget = budget
         self._sums = (0, 0, 0)
 
     def check(self, charge: Charge) -> None:
-        self._after(charge)
+        self._fits(self._after(charge))
 
     def spend(self, charge: Charge) -> None:
+        sums = self._after(charge)
+        self._fits(sums)
+        self._sums = sums
+
+    def record(self, charge: Charge) -> None:
         self._sums = self._after(charge)
+
+    def widen(self, budget: Budget) -> None:
+        check_raise(self._budget, budget, draws=self._sums[2])
+        self._budget = budget
 
     @property
     def spent(self) -> float:
         return self._sums[0] / 2.0**EPSILON_BITS
+
+    @property
+    def draws(self) -> int:
+        return self._sums[2]
 
     @property
     def spent_delta(self) -> float:
@@ -125,7 +157,7 @@ class BasicFilter:
 
     @property
     def remaining(self) -> float:
-        return (self._limits[0] - self._sums[0]) / 2.0**EPSILON_BITS
+        return (self._budget.epsilon_units - self._sums[0]) / 2.0**EPSILON_BITS
 
     def _after(self, charge: Charge) -> tuple[int, int, int]:
         if not isinstance(charge, BasicCharge):
@@ -133,11 +165,13 @@ class BasicFilter:
         if min(charge.epsilon, charge.delta, charge.draws) < 0:
             raise ValueError("a charge is never negative")
         epsilon, delta, draws = self._sums
-        sums = (epsilon + charge.epsilon, delta + charge.delta, draws + charge.draws)
-        for name, after, limit in zip(("ε", "δ", "noise values"), sums, self._limits, strict=True):
+        return epsilon + charge.epsilon, delta + charge.delta, draws + charge.draws
+
+    def _fits(self, sums: tuple[int, int, int]) -> None:
+        limits = self._budget.epsilon_units, self._budget.delta_units, self._budget.coordinates
+        for name, after, limit in zip(("ε", "δ", "noise values"), sums, limits, strict=True):
             if after > limit:
                 raise BudgetExhausted(f"the budget has no room for this: {name} would be passed")
-        return sums
 
 
 class GaussianFilter:
@@ -162,22 +196,35 @@ class GaussianFilter:
     """
 
     def __init__(self, budget: Budget, domain: Domain) -> None:
-        self._limit, self._coordinates = budget.mu_squared_units, budget.coordinates
+        self._budget = budget
         self._cells, self._draws = Query.constant(domain, 0), 0
 
     def check(self, charge: Charge) -> None:
-        self._after(charge)
+        self._fits(*self._after(charge))
 
     def spend(self, charge: Charge) -> None:
+        cells, draws = self._after(charge)
+        self._fits(cells, draws)
+        self._cells, self._draws = cells, draws
+
+    def record(self, charge: Charge) -> None:
         self._cells, self._draws = self._after(charge)
+
+    def widen(self, budget: Budget) -> None:
+        check_raise(self._budget, budget, draws=self._draws)
+        self._budget = budget
 
     @property
     def spent(self) -> float:
-        return int(self._cells.weights.max()) / 2.0**MU_BITS
+        return self.spent_units / 2.0**MU_BITS
 
     @property
     def remaining(self) -> float:
-        return (self._limit - int(self._cells.weights.max())) / 2.0**MU_BITS
+        return (self._budget.mu_squared_units - self.spent_units) / 2.0**MU_BITS
+
+    @property
+    def draws(self) -> int:
+        return self._draws
 
     @property
     def spent_units(self) -> int:
@@ -189,15 +236,38 @@ class GaussianFilter:
             raise TypeError("a Gaussian filter takes charges on cells")
         if int(charge.amounts.weights.min()) < 0 or charge.draws < 0:
             raise ValueError("a charge is never negative")
-        if int(charge.amounts.weights.max()) > self._limit:
+        if int(charge.amounts.weights.max()) > _MOST:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
         try:
             cells = self._cells.combine(charge.amounts, np.add)
         except UnsupportedQuery:
-            bound = Query.constant(self._cells.domain, int(self._cells.weights.max()))
+            bound = Query.constant(self._cells.domain, self.spent_units)
             cells = bound.combine(charge.amounts, np.add)
-        if int(cells.weights.max()) > self._limit:
-            raise BudgetExhausted("the budget has no room for this: μ² would be passed")
-        if self._draws + charge.draws > self._coordinates:
-            raise BudgetExhausted("the budget has no room for this: noise values would be passed")
         return cells, self._draws + charge.draws
+
+    def _fits(self, cells: Query, draws: int) -> None:
+        if int(cells.weights.max()) > self._budget.mu_squared_units:
+            raise BudgetExhausted("the budget has no room for this: μ² would be passed")
+        if draws > self._budget.coordinates:
+            raise BudgetExhausted("the budget has no room for this: noise values would be passed")
+
+
+def check_raise(old: Budget, new: Budget, *, draws: int = 0) -> None:
+    """
+    Whether a budget may be raised to another after so many noise values.
+
+    Raises
+    ------
+    BudgetError
+        Some part is lower than before; or the part of δ that is kept for lattice noise, which shrinks as
+        e^ε grows, no longer allows the values that were drawn.
+    """
+    more = (
+        new.epsilon_units - old.epsilon_units,
+        new.delta_units - old.delta_units,
+        new.mu_squared_units - old.mu_squared_units,
+    )
+    if min(more) < 0 or not any(more):
+        raise BudgetError(f"a budget is only ever raised: {new} is not above {old}")
+    if new.coordinates < draws:
+        raise BudgetError(f"{draws:,} noise values were drawn; {new} allows {new.coordinates:,}")

@@ -180,6 +180,28 @@ class Rows(Measurement):
         """Largest squared column norm of ``F``, or of ``matrix · F``, before the grid is divided out."""
         return int(self._squares.max())
 
+    @cached_property
+    def decoding(self) -> Floats:
+        """
+        The linear map from the values of a matrix measurement to its queries' answers.
+
+        Returns
+        -------
+        (b, r) float array
+            D with ``F = D Ã``; a query's variance is the squared norm of its row.
+        """
+        values = self._columns.values
+        assert not isinstance(self.matrix, int)
+        strategy = _exact_product(self.matrix, values).astype(float) / 2.0**self.bits
+        with blas_threads(min(strategy.shape)):
+            basis, triangle = np.linalg.qr(strategy.T)
+            right = basis.T @ values.T.astype(float)
+            decode: Floats = np.linalg.solve(triangle, right).T
+            worst = float(np.abs(decode @ strategy - values).max())
+        if worst > 1e-7 * max(1.0, float(np.abs(values).max())):
+            raise ArithmeticError(f"the quantised strategy misses its workload by {worst:g}")
+        return decode
+
     def amounts(self, max_rows: int = 1) -> Query:
         factor = Fraction(max_rows**2 * 2**MU_BITS, 4**self.bits)
         if isinstance(self.matrix, int):
@@ -251,28 +273,6 @@ def quantize(queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max
             return measurement
         target *= math.sqrt(limit / largest) * (1 - 2.0**-22)
     raise BudgetExhausted("the allowance left for the predicted queries is too small to measure them")
-
-
-def decoding(measurement: Rows) -> Floats:
-    """
-    The linear map from a matrix measurement's values to its queries' answers.
-
-    Returns
-    -------
-    (b, r) float array
-        D with ``F = D Ã``; a query's variance is the squared norm of its row.
-    """
-    values = Workload(measurement.queries).columns.values
-    assert not isinstance(measurement.matrix, int)
-    strategy = _exact_product(measurement.matrix, values).astype(float) / 2.0**measurement.bits
-    with blas_threads(min(strategy.shape)):
-        basis, triangle = np.linalg.qr(strategy.T)
-        right = basis.T @ values.T.astype(float)
-        decode: Floats = np.linalg.solve(triangle, right).T
-        worst = float(np.abs(decode @ strategy - values).max())
-    if worst > 1e-7 * max(1.0, float(np.abs(values).max())):
-        raise ArithmeticError(f"the quantised strategy misses its workload by {worst:g}")
-    return decode
 
 
 def _exact_product(matrix: npt.NDArray[Any], values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

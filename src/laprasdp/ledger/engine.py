@@ -1,0 +1,189 @@
+"""Connections to a ledger's database: its address, its locks, and its errors as one line each."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from laprasdp.errors import LedgerError
+
+_LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
+_LOG = "PRAGMA journal_mode=WAL"
+_WRITES = "lapras_writes"
+_STATES = {
+    "28P01": "user or password is wrong",
+    "28000": "this user may not connect",
+    "3D000": "there is no such database: create it first",
+    "42501": "this user may not write there: grant it the right to",
+    "25006": "the database is read-only: use one that can be written",
+    "53100": "the disk is full: make room",
+}
+_TEXTS = {
+    "readonly": "there is no permission to write it",
+    "read-only": "there is no permission to write it",
+    "unable to open": "it cannot be opened: check that the folder is there and may be written",
+    "not a database": "it is no SQLite database, or is damaged: restore a backup or name another file",
+    "malformed": "it is damaged: verify it and restore a backup",
+    "is full": "the disk is full: make room",
+    "password": "user or password is wrong",
+    "refused": "nobody answers there: start the server or check host and port",
+    "could not translate": "the host is unknown: check the address",
+}
+
+
+class Database:
+    """
+    One database and its transactions.
+
+    Parameters
+    ----------
+    where : str or path
+        A file for SQLite; or a URL, ``sqlite:///…`` or ``postgresql://user:password@host/name``.
+    wait : float
+        Seconds to wait for others that are writing.
+
+    Raises
+    ------
+    LedgerError
+        It is no address of a known kind.
+    """
+
+    def __init__(self, where: str | os.PathLike[str], wait: float) -> None:
+        self._url, self._wait = _url(where), wait
+        self.name = self._url.render_as_string(hide_password=True)
+        if self._url.drivername.startswith("sqlite"):
+            self.name = str(self._url.database)
+        self._engine, self._process = self._connect(), os.getpid()
+        self._inherited: list[Engine] = []  # a child must not close what its parent uses
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file."""
+        return self._engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Connection]:
+        """
+        All of the block or nothing; with `write`, one at a time on a SQLite file.
+
+        Raises
+        ------
+        LedgerError
+            The database refuses something; the message says what to do.
+        """
+        if os.getpid() != self._process:
+            self._inherited.append(self._engine)
+            self._engine, self._process = self._connect(), os.getpid()
+        with self.told(), self._engine.connect() as connection:
+            connection.execution_options(**{_WRITES: write})
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors of the database as one line, without its secrets."""
+        try:
+            yield
+        except LedgerError as error:
+            raise LedgerError(f"the ledger {self.name}: {error}") from None
+        except SQLAlchemyError as error:
+            raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Let nobody else make tables or datasets until the transaction ends."""
+        if not self.is_sqlite:  # where BEGIN IMMEDIATE has done it
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+    def keep_log(self) -> None:
+        """SQLite's write-ahead log, so that readers and the writer do not wait for each other."""
+        end = time.monotonic() + self._wait
+        with self.told():
+            while self.is_sqlite:
+                try:
+                    with self._engine.connect() as connection:
+                        cast("sqlite3.Connection", connection.connection.driver_connection).execute(_LOG)
+                    return
+                except sqlite3.OperationalError as error:  # for this, SQLite does not wait by itself
+                    if "locked" not in str(error) or time.monotonic() > end:
+                        raise LedgerError(str(error)) from None
+                    time.sleep(0.01)
+
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds wrong in the file."""
+        if not self.is_sqlite:
+            return []
+        try:
+            with self.transaction(write=False) as connection:
+                lines = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        except LedgerError as error:
+            return [str(error)]
+        return [str(line) for line in lines if line != "ok"]
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    def _connect(self) -> Engine:
+        arguments: dict[str, Any] = {"timeout": self._wait}
+        if not self._url.drivername.startswith("sqlite"):
+            arguments = {"options": f"-c lock_timeout={int(self._wait * 1000)}", "connect_timeout": 10}
+        try:
+            engine = create_engine(self._url, connect_args=arguments, hide_parameters=True)
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
+            ) from None
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", _prepare)
+            event.listen(engine, "begin", _begin)
+        return engine
+
+    def _reason(self, error: SQLAlchemyError) -> str:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        words = (str(cause) or type(cause).__name__).splitlines()[0]
+        state = getattr(cause, "sqlstate", None)
+        if "locked" in words or state == "55P03":
+            return f"another process has been writing for more than {self._wait:g} s: try again later"
+        if state in _STATES:
+            return _STATES[state]
+        known = next((meaning for part, meaning in _TEXTS.items() if part in words), None)
+        secret = self._url.password
+        return known or (words.replace(str(secret), "***") if secret else words)
+
+
+def _url(where: str | os.PathLike[str]) -> URL:
+    if not isinstance(where, str) or "://" not in where:
+        return URL.create("sqlite", database=str(Path(where).absolute()))
+    try:
+        url = make_url(where)
+    except ArgumentError:
+        raise LedgerError("the ledger's address cannot be read: write postgresql://user@host/name") from None
+    kind = url.drivername.partition("+")[0]
+    if kind == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise LedgerError("a ledger in SQLite is a file: name it, or give none to keep it in memory")
+        return url
+    if kind not in ("postgresql", "postgres"):
+        raise LedgerError(f"a ledger is a SQLite file or a PostgreSQL address, not {kind}")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _prepare(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin` says
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,52 @@
+"""Whole numbers in JSON: written out while they are few, packed where they are many.
+
+A number of 2⁵³ or more in size is decimal text, so that no reader rounds it.  A long list whose numbers fit
+64 bits is ``{"zlib": text}``: base64 of zlib of the numbers as signed little-endian 64-bit words.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_FEW = 32
+_SAFE = 2**53
+
+
+def write_integer(value: int) -> int | str:
+    """One number for JSON."""
+    return int(value) if -_SAFE < value < _SAFE else str(int(value))
+
+
+def write_integers(values: Sequence[int] | npt.NDArray[Any]) -> list[int | str] | dict[str, str]:
+    """
+    A flat list of whole numbers for JSON.
+
+    Examples
+    --------
+    >>> write_integers([1, 2**60])
+    [1, '1152921504606846976']
+    >>> read_integers(write_integers(range(1000))) == list(range(1000))
+    True
+    """
+    if len(values) > _FEW:
+        try:
+            words = np.asarray(values, dtype="<i8").tobytes()
+        except OverflowError:
+            pass
+        else:
+            return {"zlib": base64.b64encode(zlib.compress(words)).decode("ascii")}
+    return [write_integer(int(value)) for value in values]
+
+
+def read_integers(form: Any) -> list[int]:
+    """The numbers of `write_integers`."""
+    if isinstance(form, dict):
+        words = zlib.decompress(base64.b64decode(form["zlib"], validate=True))
+        return [int(word) for word in np.frombuffer(words, dtype="<i8").tolist()]
+    return [int(value) for value in form]

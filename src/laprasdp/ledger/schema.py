@@ -1,0 +1,86 @@
+"""The tables of a ledger in a database, and how a database gets them: by migrations, never by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    inspect,
+    text,
+)
+
+from laprasdp.errors import LedgerError
+
+REVISION = "1"
+"""The newest migration in `migrations/versions`."""
+
+VERSION_TABLE = "lapras_version"
+
+METADATA = MetaData()
+
+DATASET = Table(
+    "lapras_dataset",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("fingerprint", Text, nullable=False),  # the digest before the first entry
+    Column("settings", Text, nullable=False),
+    Column("format", Integer, nullable=False),
+)
+ENTRY = Table(
+    "lapras_entry",
+    METADATA,
+    Column("dataset", ForeignKey("lapras_dataset.id"), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("analyst", Text),
+    Column("price", Text),  # units of a release, in decimal
+    Column("body", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+HEAD = Table(
+    "lapras_head",
+    METADATA,
+    Column("dataset", ForeignKey("lapras_dataset.id"), primary_key=True),
+    Column("entries", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
+
+def is_current(connection: Connection) -> bool:
+    """
+    Whether the tables are there as this version knows them.
+
+    Raises
+    ------
+    LedgerError
+        The database is something else than a ledger, or a ledger of a newer version.
+    """
+    names = inspect(connection).get_table_names()
+    if VERSION_TABLE in names:
+        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+        if found is not None and (not found.isdigit() or int(found) > int(REVISION)):
+            raise LedgerError(f"it is of schema {found}, which this version does not know: update laprasdp")
+        return bool(found == REVISION)
+    if names and connection.dialect.name == "sqlite":
+        raise LedgerError("it is another SQLite database, not a ledger: name a file of its own")
+    return False
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the tables to the newest revision, inside the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,263 @@
+"""A ledger in a database: it outlives the process, and several processes may share it."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from laprasdp.domain import Domain
+from laprasdp.errors import LedgerError
+from laprasdp.ledger.chain import first_digest, next_digest
+from laprasdp.ledger.engine import Database
+from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
+from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
+from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
+from laprasdp.ledger.settings import Settings, check_settings, domain_of
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """
+    What a ledger belongs to.
+
+    Attributes
+    ----------
+    number : int
+        Its key in the database.
+    settings : mapping
+        As the ledger was begun with.
+    text : str
+        The settings as the chain of digests begins with them.
+    domain : Domain
+    """
+
+    number: int
+    settings: Settings
+    text: str
+    domain: Domain
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry as the database keeps it."""
+
+    position: int
+    kind: str
+    analyst: str | None
+    price: str | None
+    body: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the chain ends: the number of entries, and the digest of the last."""
+
+    entries: int
+    digest: str
+
+
+class SQLLedger:
+    """
+    A ledger in a SQLite file or a PostgreSQL database.
+
+    Parameters
+    ----------
+    where : str or path
+        A file, which is made if it is not there; or a URL.
+    dataset : str
+        Which of the ledgers in the database.
+    wait : float
+        Seconds to wait for other processes that are writing.
+
+    Raises
+    ------
+    LedgerError
+        The database cannot be opened, is something else, or is of a newer version.
+
+    Notes
+    -----
+    **Privacy.**  Assumes that the database keeps what it says it has committed (SQLite with full
+    synchronisation; PostgreSQL with its defaults), and that nobody replaces it by an older copy of itself:
+    a copy is a ledger that has spent less.  Compare `head` with one noted elsewhere to notice that.
+    """
+
+    def __init__(self, where: str | os.PathLike[str], *, dataset: str = "main", wait: float = 60.0) -> None:
+        self.database, self.name = Database(where, wait), dataset
+        self._dataset: Dataset | None = None
+        with self.database.transaction(write=False) as connection:
+            current = is_current(connection)
+        if not current:
+            with self.database.transaction(write=True) as connection:
+                self.database.lock_schema(connection)
+                if not is_current(connection):  # nobody was quicker
+                    upgrade(connection)
+        self.database.keep_log()
+
+    def open(self, settings: Settings) -> Settings:
+        with self.database.transaction(write=False) as connection:
+            found = self._find(connection)
+        if found is None:
+            with self.database.transaction(write=True) as connection:
+                self.database.lock_schema(connection)
+                found = self._find(connection) or self._begin(connection, settings)
+        check_settings(found.settings, settings)
+        self._dataset = found
+        return found.settings
+
+    @property
+    def dataset(self) -> Dataset:
+        """
+        What the ledger belongs to.
+
+        Raises
+        ------
+        LedgerError
+            Nothing was begun under this name.
+        """
+        if self._dataset is None:
+            with self.database.transaction(write=False) as connection:
+                self._dataset = self._find(connection)
+                names = connection.execute(select(DATASET.c.name)).scalars().all()
+                if self._dataset is None:
+                    there = f"there are {', '.join(sorted(names))}" if names else "it is empty"
+                    raise LedgerError(f"it has no dataset {self.name}; {there}")
+        return self._dataset
+
+    @contextmanager
+    def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
+        dataset = self.dataset
+        with self.database.transaction(write=True) as connection:
+            writing = _Writing(connection, dataset, self._head(connection, dataset, lock=True), stamp)
+            yield writing
+            writing.finish()
+
+    def since(self, position: int) -> Sequence[Kept]:
+        dataset = self.dataset
+        with self.database.transaction(write=False) as connection:
+            return _read(connection, dataset, self._head(connection, dataset), position)
+
+    @property
+    def head(self) -> Head:
+        """Where the chain ends now; note it elsewhere, and a lost tail or an older copy shows."""
+        dataset = self.dataset
+        with self.database.transaction(write=False) as connection:
+            return self._head(connection, dataset)
+
+    def rows(self) -> list[Row]:
+        """All entries as they are kept, in the order of their positions; nothing is checked."""
+        with self.database.transaction(write=False) as connection:
+            return _rows(connection, self.dataset, 0)
+
+    def lines(self) -> Iterator[str]:
+        """The ledger as JSON lines that can be checked with the documented form alone."""
+        yield canonical({"format": FORMAT, "settings": self.dataset.text})
+        for row in self.rows():
+            yield canonical({"entry": row.body, "digest": row.digest})
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
+
+    def _find(self, connection: Connection) -> Dataset | None:
+        row = connection.execute(select(DATASET).where(DATASET.c.name == self.name)).one_or_none()
+        if row is None:
+            return None
+        if row.format > FORMAT:
+            raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
+        if first_digest(row.settings) != row.fingerprint:
+            raise LedgerError("its settings were changed after it was begun: verify it and restore a backup")
+        settings = json.loads(row.settings)
+        return Dataset(row.id, settings, row.settings, domain_of(settings))
+
+    def _begin(self, connection: Connection, settings: Settings) -> Dataset:
+        text = canonical(settings)
+        fingerprint = first_digest(text)
+        twin = connection.execute(select(DATASET.c.name).where(DATASET.c.fingerprint == fingerprint)).scalar()
+        if twin is not None:
+            warnings.warn(
+                f"dataset {twin} in {self.database.name} has the same settings as {self.name}: two ledgers "
+                "for one table are two budgets",
+                stacklevel=3,
+            )
+        values = {"name": self.name, "fingerprint": fingerprint, "settings": text, "format": FORMAT}
+        number = connection.execute(insert(DATASET).values(values).returning(DATASET.c.id)).scalar_one()
+        connection.execute(insert(HEAD).values(dataset=number, entries=0, digest=fingerprint))
+        return Dataset(number, json.loads(text), text, domain_of(settings))
+
+    def _head(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
+        found = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == dataset.number)
+        row = connection.execute(found.with_for_update() if lock else found).one_or_none()
+        if row is None:
+            raise LedgerError("where its chain ends is lost: verify it and restore a backup")
+        return Head(row.entries, row.digest)
+
+
+class _Writing:
+    """One transaction: reads what is kept, and adds its entries at the end."""
+
+    def __init__(self, connection: Connection, dataset: Dataset, head: Head, stamp: Stamp) -> None:
+        self._connection, self._dataset, self._head, self._stamp = connection, dataset, head, stamp
+        self._entries: list[dict[str, Any]] = []
+        self._digest = head.digest
+
+    def since(self, position: int) -> Sequence[Kept]:
+        return _read(self._connection, self._dataset, self._head, position)
+
+    def append(self, entry: Entry) -> None:
+        position = self._head.entries + len(self._entries)
+        body = write_entry(Kept(position, self._stamp, entry))
+        self._digest = next_digest(self._digest, body)
+        self._entries.append(
+            {
+                "dataset": self._dataset.number,
+                "position": position,
+                "kind": kind_of(entry),
+                "analyst": self._stamp.analyst,
+                "price": str(units_of(entry.charge)) if isinstance(entry, Release) else None,
+                "body": body,
+                "digest": self._digest,
+            }
+        )
+
+    def finish(self) -> None:
+        """Write the entries and the new end of the chain."""
+        if self._entries:
+            self._connection.execute(insert(ENTRY), self._entries)
+            entries = self._head.entries + len(self._entries)
+            moved = update(HEAD).where(HEAD.c.dataset == self._dataset.number)
+            self._connection.execute(moved.values(entries=entries, digest=self._digest))
+
+
+def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
+    columns = (ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest"))
+    of = (ENTRY.c.dataset == dataset.number, ENTRY.c.position >= position)
+    return [Row(*row) for row in connection.execute(select(*columns).where(*of).order_by(ENTRY.c.position))]
+
+
+def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -> list[Kept]:
+    """Entries from `position` to the head, their chain checked from link to link."""
+    if position > head.entries:
+        raise LedgerError(f"it has {head.entries} entries, but had {position}: restore what was lost")
+    if position == head.entries:
+        return []
+    kept: list[Kept] = []
+    digest = first_digest(dataset.text)
+    if position:
+        place = (ENTRY.c.dataset == dataset.number, ENTRY.c.position == position - 1)
+        digest = connection.execute(select(ENTRY.c.digest).where(*place)).scalar() or ""
+    for row in _rows(connection, dataset, position)[: head.entries - position]:
+        digest = next_digest(digest, row.body)
+        if row.position != position + len(kept) or row.digest != digest:
+            raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")
+        kept.append(read_entry(row.body, dataset.domain))
+    if digest != head.digest:
+        raise LedgerError(f"its last entries were changed or lost, from {position + len(kept)} on: verify it")
+    return kept
