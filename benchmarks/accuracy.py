@@ -17,7 +17,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.workloads import Scenario, predictions, stream
-from laprasdp.answer import expected_error
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.ledger import Refusal, Release, Reply
 from laprasdp.policy.catalog import policy_named
@@ -113,7 +112,7 @@ def answer_errors(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
             policy.learn(_silent(grant, opening=False))
             estimate = policy.latest(query)
         policy.learn(Reply((query,), (estimate,), measured))
-        errors.append(None if estimate is None else expected_error(estimate.variance**0.5, estimate.law))
+        errors.append(None if estimate is None else estimate.expected_error)
     return errors
 
 

@@ -20,6 +20,7 @@ DOMAIN = lp.Domain(age=lp.Integers(0, 29))
 RANGES = tuple(Query.count(DOMAIN, age=range(low, low + 8)) for low in range(0, 20, 4))
 DELTA = 1e-6
 GAUSSIAN = [name for name in POLICIES if name != "laplace"]
+SCALING = [name for name in GAUSSIAN if name != "primm"]  # primm may go over to Laplace noise
 BASIC = [name for name in POLICIES if name != "primm"]
 
 
@@ -27,7 +28,7 @@ def planned(budget: lp.Budget, policy: str, predictions: tuple[Query, ...] = RAN
     return make_plan(policy_named(policy, Setting(DOMAIN, budget, 20, predictions, **more)))
 
 
-@pytest.mark.parametrize("policy", GAUSSIAN)
+@pytest.mark.parametrize("policy", SCALING)
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 12.0])
 def test_errors_are_one_over_mu_whatever_the_budget(policy: str, epsilon: float) -> None:
     one, other = lp.Budget(1.0, DELTA), lp.Budget(epsilon, DELTA)
@@ -54,13 +55,14 @@ def test_the_closed_form_agrees_with_a_plan_made_at_its_result(policy: str, pred
             return planned(budget, policy, predictions)
 
         epsilon = smallest_epsilon(make, DELTA, target)
-        assert len(calls) == 1
+        assert len(calls) == 3 or policy == "primm"
         reached, less = (
             planned(lp.Budget(x, DELTA), policy, predictions).typical_std for x in (epsilon, epsilon * 0.99)
         )
         assert reached is not None
         assert less is not None
-        assert 0.99 * target <= reached <= target < less
+        assert reached <= target < less
+        assert reached >= 0.99 * target or policy == "primm"  # whose errors jump where the noise changes
         assert epsilon == float(f"{epsilon:.4g}")
 
 
@@ -121,7 +123,8 @@ def test_every_policy_is_planned(policy: str) -> None:
         assert plan.worst is not None
         assert plan.worst.std == max(stds)
         assert plan.predicted_std == pytest.approx(np.mean(stds))
-        assert plan.predicted_mae == pytest.approx(expected_error(float(np.mean(stds))))
+        mean = expected_error(float(np.mean(stds)))
+        assert plan.predicted_mae == pytest.approx(mean, rel=1e-9 if policy != "primm" else 0.02)
 
 
 @pytest.mark.parametrize("policy", ["smooth-cache", "primm"])

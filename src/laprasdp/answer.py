@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from laprasdp.errors import ConfigError
+from laprasdp.law import Law, expected_error, half_width
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,6 +43,8 @@ class Answer:
         Attribute to value, for a group of a GROUP BY.
     law : {"gaussian", "laplace"}
         The law of the error.
+    parts : float
+        Of how many Laplace variables it is the sum.
     simulated : bool
         The noise was seeded, so nothing is protected.
     """
@@ -54,7 +56,8 @@ class Answer:
     charge: float
     remaining: float
     group: dict[str, Any] | None = None
-    law: Literal["gaussian", "laplace"] = "gaussian"
+    law: Law = "gaussian"
+    parts: float = 1.0
     simulated: bool = False
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -74,10 +77,7 @@ class Answer:
         """
         if not 0 < level < 1:
             raise ConfigError(f"a level lies strictly between 0 and 1, not {level!r}")
-        if self.law == "gaussian":
-            half = NormalDist().inv_cdf((1 + level) / 2) * self.std
-        else:
-            half = -math.log1p(-level) * self.std / math.sqrt(2)
+        half = half_width(level, self.std, self.law, self.parts)
         return self.value - half, self.value + half
 
     @property
@@ -93,7 +93,7 @@ class Answer:
     @property
     def expected_error(self) -> float:
         """Expected absolute error, in records."""
-        return expected_error(self.std, self.law)
+        return expected_error(self.std, self.law, self.parts)
 
     def row(self, level: float = 0.95) -> dict[str, Any]:
         """The answer as plain data, as ``--json`` prints it."""
@@ -112,11 +112,6 @@ class Answer:
             "remaining": self.remaining,
         }
         return row | ({"simulated": True} if self.simulated else {})
-
-
-def expected_error(std: float, law: Literal["gaussian", "laplace"] = "gaussian") -> float:
-    """Expected absolute value of an error with this standard deviation and law, in records."""
-    return std * (math.sqrt(2 / math.pi) if law == "gaussian" else 1 / math.sqrt(2))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from laprasdp.answer import expected_error
 from laprasdp.errors import BudgetError, ConfigError
+from laprasdp.law import expected_error
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
@@ -28,10 +28,11 @@ LEAST_EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A predicted query and the standard deviation that its answer will have; None if it is refused."""
+    """A predicted query, the standard deviation of its answer and its expected error; None if refused."""
 
     query: str
-    std: float | None
+    std: float | None = None
+    mae: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Plan:
     @property
     def predicted_mae(self) -> float | None:
         """Mean expected absolute error of the predicted queries."""
-        return None if self.predicted_std is None else expected_error(self.predicted_std)
+        return _mean([query.mae for query in self.predicted if query.mae])
 
     @property
     def predicted_std(self) -> float | None:
@@ -148,10 +149,12 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
     variances = [policy.expected_variance(query) for query in setting.predictions]
     labels = list(names) or [describe(query) for query in setting.predictions]
     predicted = tuple(
-        PlannedQuery(label, None if variance is None else math.sqrt(variance))
-        for label, variance in zip(labels, variances, strict=True)
+        PlannedQuery(label)
+        if variance is None
+        else PlannedQuery(label, std := math.sqrt(variance), expected_error(std, *policy.law_of(query)))
+        for label, variance, query in zip(labels, variances, setting.predictions, strict=True)
     )
-    mean_predicted = _mean([expected_error(query.std) for query in predicted if query.std])
+    errors = [query.mae for query in predicted if query.mae]
     basic = mean_absolute(sigma_of(budget.epsilon / length, budget.delta / (length + 1), rows))
     return Plan(
         policy.name,
@@ -160,7 +163,7 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
         budget.delta,
         setting.horizon,
         predicted,
-        tuple(_stream(policy, mean_predicted, overlap, seed) for overlap in OVERLAPS),
+        tuple(_stream(policy, _mean(errors), overlap, seed) for overlap in OVERLAPS),
         basic,
         mean_absolute(rows * math.sqrt(length) / budget.mu),
         approximate=policy.name == "primm",
@@ -195,13 +198,14 @@ def smallest_epsilon(make: Callable[[Budget], Plan], delta: float, target_std: f
 
     Notes
     -----
-    Under Gaussian accounting designs do not depend on the budget, and every allowance is a share of μ²
-    that does not either; so each standard deviation is c/μ, with c from any one plan, and
+    Under Gaussian accounting allowances are shares of μ² that do not depend on the budget, and designs do
+    so only where Laplace counts are better from some ε on; else each standard deviation is c/μ, with c from
+    any one plan, and
 
     .. math:: \mu^* = \mu\,rac{\mathrm{std}}{\mathrm{target}}, \qquad arepsilon^* = arepsilon(\mu^*, \delta),
 
-    exact but for the grid of the ledger.  One plan is made.  Basic composition shares out ε, which no
-    closed form turns into error: it is bisected, about ten plans.
+    exact but for the grid of the ledger; a second plan says whether it holds.  Where it does not, and under
+    basic composition, which shares out ε, the smallest ε is bisected, in about ten plans.
     """
     if not (isinstance(target_std, int | float) and 0 < target_std < math.inf):
         raise ConfigError(f"a standard deviation to aim at is a positive number, not {target_std!r}")
@@ -210,19 +214,20 @@ def smallest_epsilon(make: Callable[[Budget], Plan], delta: float, target_std: f
     if plan.typical_std is None:
         raise ConfigError(f"{plan.policy} would answer no typical query here: there is nothing to aim at")
     most = _largest_epsilon(delta)
-    if plan.accounting == "gaussian":
-        product = start.mu * plan.typical_std  # the same under every budget
-        least = product / Budget(most, delta).mu
-        found = epsilon_of(product / target_std, delta * (1 - NOISE_SHARE)) if least <= target_std else most
-    else:
-        least = make(Budget(most, delta)).typical_std or math.inf
-        guess = min(max(plan.typical_std / target_std, LEAST_EPSILON), most)
-        found = _bisect(make, delta, target_std, guess, most) if least <= target_std else most
+    least = make(Budget(most, delta)).typical_std or math.inf
     if least > target_std:
         raise ConfigError(
             f"no budget reaches a standard deviation of {target_std:g}: at δ = {delta:g}, "
             f"ε may be at most {most:.3g}, which leaves {least:.3g}"
         )
+    guess = plan.typical_std / target_std
+    if plan.accounting == "gaussian":
+        guess = epsilon_of(start.mu * guess, delta * (1 - NOISE_SHARE))
+        guess = min(max(guess, LEAST_EPSILON), most)
+        there = make(Budget(guess, delta)).typical_std or math.inf
+        if guess == LEAST_EPSILON or math.isclose(there, target_std, rel_tol=1e-4):
+            return min(_rounded_up(guess), most) if guess > LEAST_EPSILON else LEAST_EPSILON
+    found = _bisect(make, delta, target_std, min(max(guess, LEAST_EPSILON), most), most)
     return min(_rounded_up(found), most) if found > LEAST_EPSILON else LEAST_EPSILON
 
 

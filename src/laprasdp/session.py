@@ -21,7 +21,7 @@ from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
-from laprasdp.privacy.filter import Filter, check_raise
+from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.shown import Prices, Shown
@@ -245,7 +245,7 @@ class Session:
         (docs/proofs/session.md).
         """
         with self._transaction(Stamp(self._clock(), analyst)) as append:
-            check_raise(self.budget, budget, draws=self._filter.draws)
+            self._filter.check_widen(budget)
             append(Raise(self.budget, budget))
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:

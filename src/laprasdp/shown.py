@@ -84,6 +84,7 @@ class Shown:
             self.state.filter.remaining,
             group,
             "gaussian" if estimate is None else estimate.law,
+            1.0 if estimate is None else estimate.parts,
             self.simulated,
         )
 

@@ -48,7 +48,8 @@ class DenseBelief:
             Noisy values; None for a rehearsal, after which means are meaningless.
         """
         rows = measurement.coefficients @ np.stack([query.vector() for query in measurement.queries])
-        self.add(rows, np.full(len(rows), np.nan) if values is None else values)
+        noise = np.sqrt(measurement.noise_variance)
+        self.add(rows / noise, np.full(len(rows), np.nan) if values is None else values / noise)
 
     def add(self, rows: Floats, values: Floats) -> None:
         """Condition on (r, n) rows measured with unit noise."""

@@ -44,11 +44,9 @@ def _print(outcome: Outcome, picture: Path) -> None:
     screen.print(f"[bold]Plan[/] ({plan.policy}, {plan.accounting} accounting), made before any data is read")
     typical = min(plan.streams, key=lambda stream: abs(stream.overlap - PREDICTED / HORIZON))
     lines = table("", ">mean error")
+    lines.add_row(f"  {len(plan.predicted)} predicted ranges of ages", records(plan.predicted_mae))
     lines.add_row(
-        f"  {len(plan.predicted)} predicted ranges of ages, from one release", records(plan.predicted_mae)
-    )
-    lines.add_row(
-        f"  {HORIZON - PREDICTED} unpredicted sets of ages, each measured when it comes",
+        f"  {HORIZON - PREDICTED} unpredicted sets of ages",
         records(typical.unpredicted_mae),
     )
     lines.add_row("  the whole stream", records(typical.mae))

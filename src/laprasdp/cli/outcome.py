@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from laprasdp import datasets
-from laprasdp.answer import Answer, expected_error
+from laprasdp.answer import Answer
 from laprasdp.attribute import Integers
 from laprasdp.cli.show import progress
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted
+from laprasdp.law import expected_error
 from laprasdp.opening import open_session
 from laprasdp.plan import Plan
 from laprasdp.policy.catalog import policy_named

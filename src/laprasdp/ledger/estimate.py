@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from laprasdp.law import Law, expected_error
+
 Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background"]
-Law = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,17 @@ class Estimate:
     source : str
         Where the answer comes from.
     law : {"gaussian", "laplace"}
+    parts : float
+        Of how many Laplace variables the error is the sum.
     """
 
     value: float
     variance: float
     source: Source
     law: Law = "gaussian"
+    parts: float = 1.0
+
+    @property
+    def expected_error(self) -> float:
+        """Expected absolute error, in records."""
+        return expected_error(math.sqrt(self.variance), self.law, self.parts)

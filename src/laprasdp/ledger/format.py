@@ -149,13 +149,13 @@ def write_charge(charge: Charge) -> Form:
     if isinstance(charge, BasicCharge):
         epsilon, delta = write_integer(charge.epsilon), write_integer(charge.delta)
         return {"epsilon": epsilon, "delta": delta, "draws": charge.draws}
-    return {"amounts": write_query(charge.amounts), "draws": charge.draws}
+    return {"amounts": write_query(charge.amounts), "draws": charge.draws, "pure": charge.pure}
 
 
 def read_charge(form: Form, domain: Domain) -> Charge:
     """The charge of `write_charge`."""
     if "amounts" in form:
-        return CellCharge(read_query(form["amounts"], domain), form["draws"])
+        return CellCharge(read_query(form["amounts"], domain), form["draws"], form["pure"])
     return BasicCharge(int(form["epsilon"]), int(form["delta"]), form["draws"])
 
 
@@ -190,11 +190,7 @@ def _read_release(form: Form, domain: Domain) -> Release:
 def _write_reply(reply: Reply) -> Form:
     return {
         "queries": [write_query(query) for query in reply.queries],
-        "answers": [
-            shown
-            and {"value": shown.value, "variance": shown.variance, "source": shown.source, "law": shown.law}
-            for shown in reply.answers
-        ],
+        "answers": [None if shown is None else vars(shown) for shown in reply.answers],
         "measured": reply.measured,
     }
 

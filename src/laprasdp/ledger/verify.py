@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
-
-import numpy as np
 
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
@@ -15,11 +12,10 @@ from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.format import kind_of, read_entry, units_of
 from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
-from laprasdp.privacy.accounting import accounting_named
+from laprasdp.privacy.accounting import GaussianAccounting, accounting_named
 from laprasdp.privacy.budget import EPSILON_BITS, Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.strategy.measurement import Rows
-from laprasdp.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -162,9 +158,13 @@ class _Replay:
             yield f"it has {len(release.noisy)} noisy values for {measurement.draws} rows"
         if measurement.law == "laplace":
             assert isinstance(measurement, Rows)
-            due: Charge = BasicCharge(release.allowance, 0, measurement.draws)
-            if _laplace_epsilon(measurement, self._rows) * 2**EPSILON_BITS > release.allowance:
-                yield "its noise is too small for its charge"
+            epsilon = measurement.laplace_epsilon(self._rows)
+            if isinstance(self._accounting, GaussianAccounting):
+                due: Charge = self._accounting.pure_charge(epsilon, measurement.draws)
+            else:
+                due = BasicCharge(release.allowance, 0, measurement.draws)
+                if epsilon * 2**EPSILON_BITS > release.allowance:
+                    yield "its noise is too small for its charge"
         else:
             due = self._accounting.charge(
                 release.allowance, measurement.amounts(self._rows), measurement.draws
@@ -203,14 +203,6 @@ class _Replay:
 
 def _same(due: Charge, charge: Charge) -> bool:
     if isinstance(due, CellCharge) and isinstance(charge, CellCharge):
-        return due.draws == charge.draws and due.amounts.canonical() == charge.amounts.canonical()
+        same = (due.draws, due.pure) == (charge.draws, charge.pure)
+        return same and due.amounts.canonical() == charge.amounts.canonical()
     return due == charge
-
-
-def _laplace_epsilon(measurement: Rows, max_rows: int) -> Fraction:
-    """ε of discrete Laplace noise: the largest L1 norm of a column over the scale."""
-    queries, multiple = measurement.queries, measurement.matrix
-    assert isinstance(multiple, int)
-    columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
-    largest = int(np.abs(columns).astype(object).sum(axis=0).max())
-    return Fraction(largest * multiple * max_rows, measurement.scale)

@@ -14,13 +14,10 @@ from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Release
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy, Setting
-from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge
-from laprasdp.privacy.noise import LAPLACE_LIMIT
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows
-from laprasdp.workload import Workload
+from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows, measure_laplace
 
 MAX_HISTOGRAM = 10_000
 
@@ -77,14 +74,7 @@ class Laplace(Independent):
             raise BudgetError('Laplace noise is accounted for in ε: use accounting "basic"')
 
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
-        columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
-        sensitivity = int(np.abs(columns).astype(object).sum(axis=0).max()) * self.setting.unit.max_rows
-        exact = sensitivity * 2**EPSILON_BITS
-        bits = max(0, min(GRID_BITS, 50 - (exact // allowance).bit_length()))
-        scale = -((-exact << bits) // allowance)
-        if scale > LAPLACE_LIMIT:
-            raise BudgetExhausted("the allowance left for this query is too small to measure it")
-        return Rows(tuple(queries), 2**bits, bits=bits, law="laplace", scale=scale)
+        return measure_laplace(queries, allowance, self.setting.unit.max_rows)
 
     def _granted(self, measurement: Measurement, allowance: int) -> Grant:
         return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)

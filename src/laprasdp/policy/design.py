@@ -67,16 +67,25 @@ class Design:
         The best strategy for the predicted queries alone, for later batches.
     background : (n, n) array
         Precision, of unit diagonal, that measuring typical other queries one by one adds up to.
+    pure : bool
+        Rather count each cell once with Laplace noise and the whole ε: nothing else is ever released.
     """
 
     strategy: Floats
     first: float
     batch: Floats
     background: Floats
+    pure: bool = False
 
 
 def design(
-    domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, *, seed: int = 0
+    domain: Domain,
+    predicted: Predicted,
+    horizon: int,
+    overlap: float | None,
+    *,
+    laplace: float = math.inf,
+    seed: int = 0,
 ) -> Design:
     """
     Choose strategy and share by comparing candidates.
@@ -91,6 +100,9 @@ def design(
         S.
     overlap : float or None
         Share of the stream that is expected to be predicted.
+    laplace : float
+        Deviation of a cell counted with Laplace noise and the whole ε, against one with Gaussian noise and
+        the whole μ.
     seed : int
         Typical queries are drawn with it.
 
@@ -108,6 +120,8 @@ def design(
     even = _histogram(domain.size, total=True)
     even = even.T @ even
     batch = _optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
+    if _pure_is_better(domain, predicted, horizon, overlap, laplace, batch):
+        return Design(batch, 1.0, batch, even, pure=True)
     if predicted and (overlap is None or 0 < overlap < _MOSTLY):
         trust, first = _CAUTIOUS[domain.size > 4 * horizon]
         return Design(_optimal(domain, predicted, trust), first, batch, even)
@@ -124,6 +138,29 @@ def design(
             errors.append(expected * free / math.sqrt(first) + (1 - expected) * mean)
             designs.append(Design(strategy, first, batch, even))
     return designs[int(np.argmin(errors))]
+
+
+def _pure_is_better(
+    domain: Domain,
+    predicted: Predicted,
+    horizon: int,
+    overlap: float | None,
+    laplace: float,
+    batch: Floats,
+) -> bool:
+    """Whether Laplace counts beat the optimum of Gaussian noise for whatever is asked, one kind at a time."""
+    pure = np.eye(domain.size) * laplace**2
+    if predicted and overlap != 0:
+        gaussian = np.asarray(np.linalg.inv(batch.T @ batch))
+        if predicted.deviation(pure) > predicted.deviation(gaussian):
+            return False
+    others = horizon * (0.5 if overlap is None and predicted else 1 - (overlap or 0.0))
+    for family in MIXTURE if others else ():
+        moment = cell_moment(domain, family)
+        squares = laplace**2 * float(np.trace(moment))
+        if squares > min(others, optimize_gram(moment, gap=5e-2).value):
+            return False
+    return True
 
 
 def _strategies(domain: Domain, predicted: Predicted, overlap: float, batch: Floats) -> list[Floats]:

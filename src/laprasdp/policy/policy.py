@@ -17,7 +17,8 @@ import numpy as np
 
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
-from laprasdp.ledger.estimate import Estimate, Law
+from laprasdp.law import Law
+from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Entry, Raise, Release, Reply
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
@@ -164,7 +165,7 @@ class Policy(ABC):
         known = self._known.get(query.key)
         if known is None or self.setting.reading.repeats == "pay":
             return None
-        return Estimate(known.value, known.variance, "replay", known.law)
+        return replace(known, source="replay")
 
     def grant(self, queries: Sequence[Query]) -> Grant:
         """
@@ -221,6 +222,10 @@ class Policy(ABC):
     @abstractmethod
     def expected_variance(self, query: Query) -> float | None:
         """Variance of a query that the opening release answers, before it is made; None for others."""
+
+    def law_of(self, query: Query) -> tuple[Law, float]:
+        """The law of the error of an answer to `query`, and of how many parts it is the sum."""
+        return self.law, 1.0
 
     @abstractmethod
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:

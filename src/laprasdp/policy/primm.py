@@ -139,4 +139,4 @@ class Primm(Policy):
 
     def _believed(self, query: Query, source: Source) -> Estimate | None:
         found = self.belief.estimate(query)
-        return None if found is None else Estimate(*found, source)
+        return None if found is None else Estimate(*found, source, *self.law_of(query))

@@ -6,17 +6,21 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
+from laprasdp.law import Law
 from laprasdp.ledger.ledger import Release
 from laprasdp.policy.design import Design, Predicted, design
 from laprasdp.policy.policy import Grant, Setting
 from laprasdp.policy.primm import Primm
+from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
+from laprasdp.privacy.filter import CellCharge
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.measurement import Rows, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 _SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
@@ -41,9 +45,13 @@ class PrimmDense(Primm):
         cells = setting.domain.size
         vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
-        self._design: Design = design(setting.domain, self._predicted, setting.length, setting.overlap)
+        ratio = math.sqrt(2) * setting.budget.mu / setting.budget.epsilon
+        self._design: Design = design(
+            setting.domain, self._predicted, setting.length, setting.overlap, laplace=ratio
+        )
         self.belief = DenseBelief(cells)
         self._charged = np.zeros(cells, dtype=np.int64)
+        self._pure = self._design.pure
 
     def allowance(self, position: int) -> int:
         return int(self._slack().max())
@@ -54,6 +62,8 @@ class PrimmDense(Primm):
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of random 0/1 queries, each measured as well as its turn allows."""
+        if self._design.pure:
+            return [float(self.setting.domain.size / 2 / self._first[0, 0])] * sum(arrivals)
         left = whole = self._units(self.accounting.total) * (1 - self._design.first)
         precision, variances = self._first, list[float]()
         inverse = np.linalg.inv(precision)
@@ -72,6 +82,8 @@ class PrimmDense(Primm):
     def _opening(self, made: int) -> Grant | None:
         if made:
             return None
+        if self._design.pure:
+            return self._pure_grant()
         return self._granted(self._grid(self._design.strategy * self._norm(self._design.first)), 0)
 
     def _batch(self, predicted: float, others: float) -> Grant | None:
@@ -105,11 +117,36 @@ class PrimmDense(Primm):
         measurement = release.measurement
         assert isinstance(measurement, Rows)
         self.belief.learn(measurement, measurement.values(release.noisy))
-        self._charged = self._charged + measurement.amounts(self.setting.unit.max_rows).vector()
+        assert isinstance(release.charge, CellCharge)
+        self._pure = release.charge.pure  # what the ledger holds, whatever would be designed now
+        self._charged = self._charged + release.charge.amounts.vector()
+
+    def law_of(self, query: Query) -> tuple[Law, float]:
+        if not self._pure:
+            return super().law_of(query)
+        squares = query.vector().astype(float) ** 2
+        return "laplace", float(squares.sum() ** 2 / (squares**2).sum())  # of the same variance and kurtosis
+
+    def _pure_grant(self) -> Grant:
+        """Each cell by itself, with Laplace noise and the whole ε."""
+        assert isinstance(self.accounting, GaussianAccounting)
+        most = self.setting.unit.max_rows
+        cells = self._written(np.eye(self.setting.domain.size, dtype=np.int64))
+        counts = measure_laplace(cells, self.setting.budget.epsilon_units, most)
+        return Grant(counts, self.accounting.pure_charge(counts.laplace_epsilon(most), counts.draws), 0)
+
+    def _written(self, rows: npt.NDArray[np.int64]) -> tuple[Query, ...]:
+        """Rows of weights of all cells as queries."""
+        domain = self.setting.domain
+        labels = {name: np.arange(size) for name, size in zip(domain.names, domain.shape, strict=True)}
+        return tuple(Query(domain, labels, row.reshape(domain.shape)) for row in rows if row.any())
 
     @property
     def _first(self) -> Floats:
         """Precision after the release before the stream."""
+        if self._design.pure:
+            scale = self.setting.budget.epsilon / self.setting.unit.max_rows
+            return np.eye(self.setting.domain.size) * scale**2 / 2
         strategy = self._design.strategy * self._norm(self._design.first)
         precision: Floats = strategy.T @ strategy
         return precision
@@ -139,11 +176,7 @@ class PrimmDense(Primm):
 
     def _grid(self, rows: Floats) -> Rows:
         """Rows on the grid, rounded toward zero, so that no cell is charged more than intended."""
-        domain = self.setting.domain
-        steps = np.trunc(rows * 2.0**_BITS).astype(np.int64)
-        labels = {name: np.arange(size) for name, size in zip(domain.names, domain.shape, strict=True)}
-        queries = tuple(Query(domain, labels, row.reshape(domain.shape)) for row in steps if row.any())
-        return Rows(queries, 1, bits=_BITS)
+        return Rows(self._written(np.trunc(rows * 2.0**_BITS).astype(np.int64)), 1, bits=_BITS)
 
     def _better_share(self, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""

@@ -113,6 +113,19 @@ class GaussianAccounting:
     def charge(self, allowance: int, amounts: Query, draws: int) -> CellCharge:
         return CellCharge(amounts, draws)
 
+    def pure_charge(self, epsilon: Fraction, draws: int) -> CellCharge:
+        """
+        The charge of a release that is ε-DP by itself: everything, on every cell.
+
+        Raises
+        ------
+        BudgetError
+            `epsilon` is above the budget's.
+        """
+        if epsilon > Fraction(self.budget.epsilon_units, 2**EPSILON_BITS):
+            raise BudgetError("a pure release is stronger than the budget's ε")
+        return CellCharge(Query.constant(self.domain, self.total), draws, pure=True)
+
     def filter(self) -> GaussianFilter:
         return GaussianFilter(self.budget, self.domain)
 

@@ -56,10 +56,14 @@ class CellCharge:
         What each cell is charged: the diagonal of ``AᵀA`` in units of 2⁻⁴⁰, rounded up.
     draws : int
         Noise values that the release draws.
+    pure : bool
+        The release is no Gaussian one: it is ε-DP by itself, for the ε of the whole budget, and so charges
+        every cell everything.
     """
 
     amounts: Query
     draws: int
+    pure: bool = False
 
     @property
     def price(self) -> float:
@@ -89,15 +93,18 @@ class Filter(Protocol):
     def record(self, charge: Charge) -> None:
         """Add `charge`, whether it fits or not: it was admitted under another limit."""
 
-    def widen(self, budget: Budget) -> None:
+    def check_widen(self, budget: Budget) -> None:
         """
-        Go on with a larger budget.
+        Whether the budget may be raised to another.
 
         Raises
         ------
         BudgetError
-            Some limit would be lower, or below what is spent; nothing is changed.
+            Some limit would be lower, or below what is spent; or nothing may be added to what was spent.
         """
+
+    def widen(self, budget: Budget) -> None:
+        """Go on with a larger budget, or raise BudgetError and change nothing."""
 
     @property
     def spent(self) -> float:
@@ -138,8 +145,11 @@ class BasicFilter:
     def record(self, charge: Charge) -> None:
         self._sums = self._after(charge)
 
-    def widen(self, budget: Budget) -> None:
+    def check_widen(self, budget: Budget) -> None:
         check_raise(self._budget, budget, draws=self._sums[2])
+
+    def widen(self, budget: Budget) -> None:
+        self.check_widen(budget)
         self._budget = budget
 
     @property
@@ -191,27 +201,33 @@ class GaussianFilter:
     never less.  Disjoint queries therefore compose in parallel.
 
     **Privacy.**  Assumes each release is ``A x + N(0, I)`` with amounts that are at least the diagonal of
-    ``AᵀA`` (times the squared number of rows a unit may have).  Guarantees μ-GDP of the whole, for
-    adaptively chosen releases (docs/proofs/filter.md).
+    ``AᵀA`` (times the squared number of rows a unit may have), or is ε-DP and charges μ² to every cell.
+    Guarantees μ-GDP of the whole, for adaptively chosen releases, or ε-DP: beside a pure release nothing
+    else fits, not even after a raise (docs/proofs/filter.md).
     """
 
     def __init__(self, budget: Budget, domain: Domain) -> None:
         self._budget = budget
-        self._cells, self._draws = Query.constant(domain, 0), 0
+        self._cells, self._draws, self._pure = Query.constant(domain, 0), 0, False
 
     def check(self, charge: Charge) -> None:
         self._fits(*self._after(charge))
 
     def spend(self, charge: Charge) -> None:
-        cells, draws = self._after(charge)
-        self._fits(cells, draws)
-        self._cells, self._draws = cells, draws
+        self._fits(*self._after(charge))
+        self.record(charge)
 
     def record(self, charge: Charge) -> None:
         self._cells, self._draws = self._after(charge)
+        self._pure |= isinstance(charge, CellCharge) and charge.pure
+
+    def check_widen(self, budget: Budget) -> None:
+        if self._pure:
+            raise BudgetError("one pure release took the whole budget, and no raise can be added to it")
+        check_raise(self._budget, budget, draws=self._draws)
 
     def widen(self, budget: Budget) -> None:
-        check_raise(self._budget, budget, draws=self._draws)
+        self.check_widen(budget)
         self._budget = budget
 
     @property

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from laprasdp.columns import Columns
 from laprasdp.errors import BudgetExhausted
 from laprasdp.marginal import Read
-from laprasdp.privacy.budget import MU_BITS
-from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
+from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
+from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, NoiseSource
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.threads import blas_threads
@@ -180,6 +180,18 @@ class Rows(Measurement):
         """Largest squared column norm of ``F``, or of ``matrix · F``, before the grid is divided out."""
         return int(self._squares.max())
 
+    def laplace_epsilon(self, max_rows: int = 1) -> Fraction:
+        """
+        ε of the release under Laplace noise: the largest L1 norm of a column over the scale.
+
+        Parameters
+        ----------
+        max_rows : int
+            Rows that one privacy unit may have.
+        """
+        assert isinstance(self.matrix, int)
+        return Fraction(largest_sum(self.queries) * self.matrix * max_rows, self.scale)
+
     @cached_property
     def decoding(self) -> Floats:
         """
@@ -241,6 +253,41 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     if scale < 2**8:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
     return Rows(tuple(queries), scale, bits=LATTICE_BITS)
+
+
+def largest_sum(queries: Sequence[Query]) -> int:
+    """Largest L1 norm of a cell's weights over several queries."""
+    columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
+    return int(np.abs(columns).astype(object).sum(axis=0).max())
+
+
+def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1) -> Rows:
+    """
+    Each query measured by itself with discrete Laplace noise, as strongly as ε allows.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+    epsilon_units : int
+        ε of the whole release, in units of 2⁻⁴⁰.
+    max_rows : int
+        Rows that one privacy unit may have.
+
+    Raises
+    ------
+    BudgetExhausted
+        ε is too small for the lattice.
+
+    Notes
+    -----
+    **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
+    """
+    exact = largest_sum(queries) * max_rows * 2**EPSILON_BITS
+    bits = max(0, min(GRID_BITS, 50 - (exact // epsilon_units).bit_length()))
+    scale = -((-exact << bits) // epsilon_units)
+    if scale > LAPLACE_LIMIT:
+        raise BudgetExhausted("the allowance left for this query is too small to measure it")
+    return Rows(tuple(queries), 2**bits, bits=bits, law="laplace", scale=scale)
 
 
 def quantize(queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1) -> Rows:
