@@ -34,6 +34,8 @@ _TEXTS = {
     "malformed": "it is damaged: verify it and restore a backup",
     "is full": "the disk is full: make room",
     "password": "user or password is wrong",
+    'FATAL:  database "': "there is no such database: create it first",
+    "No such file": "nobody answers there: start the server or check the address",
     "refused": "nobody answers there: start the server or check host and port",
     "could not translate": "the host is unknown: check the address",
 }
@@ -150,6 +152,8 @@ class Database:
         cause = error.orig if isinstance(error, DBAPIError) else error
         words = (str(cause) or type(cause).__name__).splitlines()[0]
         state = getattr(cause, "sqlstate", None)
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return "the connection was lost: ask again"
         if "locked" in words or state == "55P03":
             return f"another process has been writing for more than {self._wait:g} s: try again later"
         if state in _STATES:
