@@ -212,6 +212,8 @@ class Life(RuleBasedStateMachine):
                 )
                 or value == 0
             )  # a constant
+        if isinstance(inner, SQLLedger):
+            inner.close()
 
 
 def outcome(asked: lp.Session, query: Query) -> object:

@@ -140,8 +140,8 @@ def test_times_are_kept_in_utc() -> None:
 
 def test_a_domain_from_its_settings() -> None:
     every = lp.Domain(
-        a=lp.Integers(-3, 5, nullable=True), b=lp.Bins([0, 0.5, 2], nullable=True), e=lp.Booleans(nullable=True),
-        c=lp.Bins([0, 5], whole=True), d=lp.Categories(["x", ""], other=True),
+        a=lp.Integers(-3, 5, nullable=True), b=lp.Bins([0, 0.5, 2], nullable=True),
+        c=lp.Bins([0, 5], whole=True), e=lp.Booleans(nullable=True), d=lp.Categories(["x", ""], other=True),
         f=lp.Dates("2024-01-01", "2024-12-31", step="month"), g=lp.Dates("2024-01-01", "2024-01-09", step=3),
     )  # fmt: skip
     for domain in (every, DOMAIN):

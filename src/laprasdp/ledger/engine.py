@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ class Database:
         self.name = self._url.render_as_string(hide_password=True)
         if self._url.drivername.startswith("sqlite"):
             self.name = str(self._url.database)
-        self._engine, self._process = self._connect(), os.getpid()
+        self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
 
     @property
@@ -83,7 +84,7 @@ class Database:
         """
         if os.getpid() != self._process:
             self._inherited.append(self._engine)
-            self._engine, self._process = self._connect(), os.getpid()
+            self._renew()
         with self.told(), self._engine.connect() as connection:
             connection.execution_options(**{_WRITES: write})
             with connection.begin():
@@ -133,6 +134,10 @@ class Database:
         """Let go of all connections."""
         self._engine.dispose()
 
+    def _renew(self) -> None:
+        self._engine, self._process = self._connect(), os.getpid()
+        weakref.finalize(self, _let_go, self._engine, self._process)
+
     def _connect(self) -> Engine:
         arguments: dict[str, Any] = {"timeout": self._wait}
         if not self._url.drivername.startswith("sqlite"):
@@ -178,6 +183,11 @@ def _url(where: str | os.PathLike[str]) -> URL:
     if kind not in ("postgresql", "postgres"):
         raise LedgerError(f"a ledger is a SQLite file or a PostgreSQL address, not {kind}")
     return url.set(drivername="postgresql+psycopg")
+
+
+def _let_go(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def _prepare(connection: Any, _: Any) -> None:
