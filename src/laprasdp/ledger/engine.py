@@ -38,7 +38,7 @@ _TEXTS = {
     'FATAL:  database "': "there is no such database: create it first",
     "No such file": "nobody answers there: start the server or check the address",
     "refused": "nobody answers there: start the server or check host and port",
-    "could not translate": "the host is unknown: check the address",
+    "resolve host": "the host is unknown: check the address",
 }
 
 
