@@ -61,6 +61,9 @@ def test_with_caps_only_those_who_have_one_may_ask() -> None:
     for analyst, says in ((None, "needs an analyst; there are ada"), ("eve", "no analyst 'eve'")):
         with pytest.raises(lp.ConfigError, match=says):
             session.ask(count(1), analyst=analyst)
+    for name in ("", " ", "a\nb", "\ud800", 5):
+        with pytest.raises(lp.ConfigError, match="an analyst is named by text"):
+            opened().ask(count(1), analyst=name)
     assert session._policy.seen == 0
     with pytest.raises(lp.BudgetError, match="ε must be positive"):
         opened(caps={"ada": 0})

@@ -139,11 +139,15 @@ class Database:
         weakref.finalize(self, _let_go, self._engine, self._process)
 
     def _connect(self) -> Engine:
-        arguments: dict[str, Any] = {"timeout": self._wait}
+        options: dict[str, Any] = {"connect_args": {"timeout": self._wait}}
         if not self._url.drivername.startswith("sqlite"):
-            arguments = {"options": f"-c lock_timeout={int(self._wait * 1000)}", "connect_timeout": 10}
+            waits = f"-c lock_timeout={int(self._wait * 1000)} -c synchronous_commit=on"
+            options = {
+                "connect_args": {"options": waits, "connect_timeout": 10},
+                "isolation_level": "READ COMMITTED",  # what is read after the lock is everything
+            }
         try:
-            engine = create_engine(self._url, connect_args=arguments, hide_parameters=True)
+            engine = create_engine(self._url, hide_parameters=True, **options)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
