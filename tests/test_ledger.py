@@ -199,7 +199,8 @@ class Life(RuleBasedStateMachine):
         if isinstance(inner, SQLLedger):
             assert verify(inner) == []
             assert all(
-                write_entry(kept) == row.body for kept, row in zip(self.entries(), inner.rows(), strict=True)
+                write_entry(kept) == row.body
+                for kept, row in zip(self.entries(), inner.snapshot()[1], strict=True)
             )
         for key, value in self.shown.items():
             assert (

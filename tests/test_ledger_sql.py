@@ -112,7 +112,7 @@ def test_verification_says_which_entry_and_what(path: Path, statement: str, says
 
 def test_an_older_copy_is_noticed_by_a_head_that_was_noted(path: Path) -> None:
     noted = SQLLedger(path).head
-    rows = SQLLedger(path).rows()
+    rows = SQLLedger(path).snapshot()[1]
     meddle(
         path,
         "DELETE FROM lapras_entry WHERE position > 4",
@@ -133,7 +133,7 @@ def forge(path: Path, position: int, edit: Edit) -> None:
     digest = first_digest(ledger.dataset.text)
     with closing(sqlite3.connect(path)) as connection:
         meddle(path)
-        for row in ledger.rows():
+        for row in ledger.snapshot()[1]:
             form = json.loads(row.body)
             if row.position == position:
                 edit(form)
@@ -361,7 +361,7 @@ def test_a_child_process_goes_on_with_connections_of_its_own(tmp_path: Path, pos
 
 def test_a_ledger_that_lost_what_a_session_has_seen_stops_it(path: Path) -> None:
     session = opened(path, horizon=3)
-    rows = SQLLedger(path).rows()
+    rows = SQLLedger(path).snapshot()[1]
     meddle(
         path,
         "DELETE FROM lapras_entry WHERE position > 4",
@@ -385,7 +385,7 @@ def test_settings_are_part_of_the_chain(path: Path) -> None:
 
 
 def test_a_rows_price_is_in_units(path: Path) -> None:
-    rows = SQLLedger(path).rows()
+    rows = SQLLedger(path).snapshot()[1]
     assert [row.kind for row in rows] == ["release", "reply"] * 2 + ["reply", "release", "reply", "refusal"]
     releases = [row for row in rows if row.kind == "release"]
     kept = [kept.entry for kept in SQLLedger(path).since(0)]

@@ -75,7 +75,7 @@ class Database:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
         """
-        All of the block or nothing; with `write`, one at a time on a SQLite file.
+        All of the block or nothing; with `write`, one at a time on a SQLite file; without, one snapshot.
 
         Raises
         ------
@@ -87,6 +87,8 @@ class Database:
             self._renew()
         with self.told(), self._engine.connect() as connection:
             connection.execution_options(**{_WRITES: write})
+            if not write and not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 
@@ -147,7 +149,7 @@ class Database:
                 "isolation_level": "READ COMMITTED",  # what is read after the lock is everything
             }
         try:
-            engine = create_engine(self._url, hide_parameters=True, **options)
+            engine = create_engine(self._url, hide_parameters=True, max_overflow=-1, **options)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"

@@ -65,7 +65,7 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None) -> list[Finding]:
     """
     found = [Finding(None, f"the file is damaged: {line}") for line in ledger.database.damage()]
     try:
-        dataset, head, rows = ledger.dataset, ledger.head, ledger.rows()
+        dataset, (head, rows) = ledger.dataset, ledger.snapshot()
     except LedgerError as error:
         if not found:
             raise
