@@ -7,8 +7,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,23 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
-def meddle(path: Path, *statements: str, **values: Any) -> None:
-    """Change the file past every guard that it has."""
+@contextmanager
+def past_the_guards(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file as somebody sees it who may change everything, and covers it up."""
     with closing(sqlite3.connect(path)) as connection:
-        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for (name,) in triggers:
+        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in guards:
             connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            connection.execute(statement, values)
+        yield connection
+        for _, again in guards:
+            connection.execute(again)
         connection.commit()
+
+
+def meddle(path: Path, *statements: str) -> None:
+    with past_the_guards(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def found(path: Path, noted: Head | None = None) -> list[str]:
@@ -131,8 +139,7 @@ def forge(path: Path, position: int, edit: Edit) -> None:
     """Change an entry and chain everything again, as somebody would who knows the format."""
     ledger = SQLLedger(path)
     digest = first_digest(ledger.dataset.text)
-    with closing(sqlite3.connect(path)) as connection:
-        meddle(path)
+    with past_the_guards(path) as connection:
         for row in ledger.snapshot()[1]:
             form = json.loads(row.body)
             if row.position == position:
@@ -144,7 +151,6 @@ def forge(path: Path, position: int, edit: Edit) -> None:
                 (body, digest, row.position),
             )
         connection.execute("UPDATE lapras_head SET digest = ?", (digest,))
-        connection.commit()
 
 
 @pytest.mark.parametrize(
@@ -211,6 +217,12 @@ def test_bits_that_flip_in_the_file_are_noticed(path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(lp.LedgerError, match="damaged"):
         opened(path, horizon=3)
+
+
+def test_guards_that_are_gone_are_noticed(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER lapras_entry_delete")
+    assert found(path) == ["nothing guards lapras_entry against changes any more"]
 
 
 def test_entries_are_only_ever_added(path: Path) -> None:
