@@ -1,11 +1,26 @@
-"""How hypothesis runs: without deadlines; with the same draws each time in continuous integration."""
+"""How hypothesis runs: no deadlines, and in the gate always alike; a PostgreSQL, if one can be started."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+from postgres import Server
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("gate" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A running server."""
+    try:
+        server = Server()
+    except (ImportError, OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"no PostgreSQL can be started here: {error}")
+    yield server
+    server.remove()

@@ -180,3 +180,44 @@ def test_unknown_accounting() -> None:
         accounting_named("zcdp", BUDGET, lp.Domain(a=lp.Booleans()), 10)
     with pytest.raises(lp.BudgetError, match=r"below 2\^-100"):
         BasicAccounting(lp.Budget(1, 1e-18), lp.Domain(a=lp.Booleans()), 10**13)
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gaussian"])
+def test_a_filter_goes_on_with_a_larger_budget_and_never_with_a_smaller(accounting: str) -> None:
+    domain = lp.Domain(age=lp.Integers(0, 3))
+    kept = accounting_named(accounting, BUDGET, domain, 4)
+    more = lp.Budget(2, 1e-3)
+    amounts = Query.constant(domain, 1).spread(np.array(kept.total))
+    whole = BasicCharge(kept.total, 0, 7) if accounting == "basic" else CellCharge(amounts, 7)
+    spent = kept.filter()
+    spent.spend(whole)
+    with pytest.raises(lp.BudgetExhausted):
+        spent.check(whole)
+    for lower in (BUDGET, lp.Budget(0.5, 1e-3), lp.Budget(2, 1e-4), lp.Budget(0.5, 1e-2)):
+        with pytest.raises(lp.BudgetError, match="only ever raised"):
+            spent.widen(lower)
+    before = spent.spent
+    spent.widen(more)
+    spent.check(whole)
+    assert spent.spent == before
+    assert spent.spent + spent.remaining == pytest.approx(2 if accounting == "basic" else more.mu**2)
+
+
+def test_a_raise_must_allow_the_noise_values_that_were_drawn() -> None:
+    domain = lp.Domain(age=lp.Integers(0, 3))
+    large = lp.Budget(8, 1e-3)
+    assert large.coordinates < BUDGET.coordinates
+    spent = GaussianFilter(BUDGET, domain)
+    spent.spend(CellCharge(Query.constant(domain, 1), large.coordinates + 1))
+    with pytest.raises(lp.BudgetError, match="noise values were drawn"):
+        spent.widen(large)
+    assert spent.remaining > 0
+    spent.widen(lp.Budget(1.5, 1e-3))
+
+
+def test_what_is_recorded_counts_though_it_does_not_fit() -> None:
+    spent = BasicFilter(BUDGET)
+    spent.record(BasicCharge(3 * BUDGET.epsilon_units, 0, 1))
+    assert (spent.spent, spent.remaining, spent.draws) == (3, -2, 1)
+    with pytest.raises(lp.BudgetExhausted):
+        spent.check(BasicCharge(1, 0, 1))

@@ -140,3 +140,37 @@ def test_unknown_names_are_refused() -> None:
         Reading(overflow="none")
     assert split_budget(100, "matrix_heavy").matrix == 50
     assert split_budget(100, "equal", predicted=False) == Pools(0, 37, 37, 25)
+
+
+@pytest.mark.parametrize("pace", PACES)
+@given(
+    arrivals=st.lists(st.booleans(), min_size=1, max_size=40),
+    raises=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 10_000)), max_size=4),
+    reading=st.sampled_from(READINGS),
+)
+def test_what_is_raised_is_shared_out_and_never_more(
+    pace: type[Pacing], arrivals: list[bool], raises: list[tuple[int, int]], reading: Reading
+) -> None:
+    total = 100_000
+    pacing = pace(split_budget(total, "equal", predicted=False), total, 20, reading)
+    spent = 0
+    for position, unpredicted in enumerate(arrivals, start=1):
+        for _, extra in (one for one in raises if one[0] == position - 1):
+            before = pacing.allowance(position)
+            total += extra
+            pacing.grow(split_budget(extra, "equal", predicted=False), total, position)
+            assert pacing.allowance(position) >= before or before < total / 900  # unless below the floor
+        if unpredicted:
+            spent += pacing.allowance(position)
+            pacing.advance(position)
+        assert spent <= total
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_a_raise_after_the_last_unit_lets_the_stream_go_on(pace: type[Pacing]) -> None:
+    total, horizon = 1 << 30, 10
+    pacing = pace(split_budget(total, "query-heavy", predicted=False), total, horizon, Reading())
+    spends(pacing, [True] * 60)
+    assert pacing.allowance(61) == 0
+    pacing.grow(split_budget(total, "query-heavy", predicted=False), 2 * total, 61)
+    assert pacing.allowance(61) > total // 4

@@ -17,6 +17,7 @@ from test_product import FLIGHTS, conjunction
 
 import laprasdp as lp
 from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.format import read_entry, write_entry
 from laprasdp.ledger.ledger import Release, Reply
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
@@ -131,7 +132,12 @@ def test_any_adaptive_stream_stays_within_the_budget_and_replays(
             scale = Fraction(max_rows**2, 4**entry.measurement.bits)
             sums = sums + np.array([value * scale for value in written(entry.measurement).tolist()])
     assert max(sums) * 2**MU_BITS <= BUDGET.mu_squared_units
-    again = opened(given_, ledger, seed=4)
+    written_out = MemoryLedger()  # the same entries by way of their JSON
+    written_out.open(PrimmProduct(given_).settings())
+    for kept in ledger.since(0):
+        with written_out.transaction(kept.stamp) as transaction:
+            transaction.append(read_entry(write_entry(kept), DOMAIN).entry)
+    again = opened(given_, written_out, seed=4)
     assert again.spent == live.spent
     assert [outcome(again, query) for query in POOL] == [outcome(live, query) for query in POOL]
 

@@ -206,7 +206,9 @@ class Session:
             shown = Shown(self._state, self._noise.simulation)
             return shown.answer(parsed, outcome.answers, prices)
 
-    def ask_many(self, statements: Iterable[str | Query | Statement]) -> Iterator[Answer | GroupedAnswer]:
+    def ask_many(
+        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
+    ) -> Iterator[Answer | GroupedAnswer]:
         """
         Answer statements one after another, each at once.
 
@@ -214,6 +216,8 @@ class Session:
         ----------
         statements : iterable
             Read lazily: each is taken only when the one before it was answered.
+        analyst : str, optional
+            As for `ask`.
 
         Raises
         ------
@@ -221,7 +225,7 @@ class Session:
             From the first statement that is refused; `ask` them one by one to go on after a refusal.
         """
         for statement in statements:
-            yield self.ask(statement)
+            yield self.ask(statement, analyst=analyst)
 
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """

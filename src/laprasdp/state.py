@@ -55,8 +55,12 @@ class State:
         Raises
         ------
         ConfigError
-            There are caps, and none of them is this analyst's.
+            The name is none; or there are caps, and none of them is this analyst's.
         """
+        if analyst is not None and not (
+            isinstance(analyst, str) and analyst.strip() and analyst.isprintable()
+        ):
+            raise ConfigError(f"an analyst is named by text that can be printed, not {analyst!r}")
         if self._caps and analyst not in self._caps:
             who = "a statement needs an analyst" if analyst is None else f"no analyst {analyst!r}"
             raise ConfigError(f"{who}; there are {', '.join(self._caps)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,8 +35,10 @@ _TEXTS = {
     "malformed": "it is damaged: verify it and restore a backup",
     "is full": "the disk is full: make room",
     "password": "user or password is wrong",
+    'FATAL:  database "': "there is no such database: create it first",
+    "No such file": "nobody answers there: start the server or check the address",
     "refused": "nobody answers there: start the server or check host and port",
-    "could not translate": "the host is unknown: check the address",
+    "resolve host": "the host is unknown: check the address",
 }
 
 
@@ -61,7 +64,7 @@ class Database:
         self.name = self._url.render_as_string(hide_password=True)
         if self._url.drivername.startswith("sqlite"):
             self.name = str(self._url.database)
-        self._engine, self._process = self._connect(), os.getpid()
+        self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
 
     @property
@@ -72,7 +75,7 @@ class Database:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
         """
-        All of the block or nothing; with `write`, one at a time on a SQLite file.
+        All of the block or nothing; with `write`, one at a time on a SQLite file; without, one snapshot.
 
         Raises
         ------
@@ -81,9 +84,11 @@ class Database:
         """
         if os.getpid() != self._process:
             self._inherited.append(self._engine)
-            self._engine, self._process = self._connect(), os.getpid()
+            self._renew()
         with self.told(), self._engine.connect() as connection:
             connection.execution_options(**{_WRITES: write})
+            if not write and not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 
@@ -131,12 +136,20 @@ class Database:
         """Let go of all connections."""
         self._engine.dispose()
 
+    def _renew(self) -> None:
+        self._engine, self._process = self._connect(), os.getpid()
+        weakref.finalize(self, _let_go, self._engine, self._process)
+
     def _connect(self) -> Engine:
-        arguments: dict[str, Any] = {"timeout": self._wait}
+        options: dict[str, Any] = {"connect_args": {"timeout": self._wait}}
         if not self._url.drivername.startswith("sqlite"):
-            arguments = {"options": f"-c lock_timeout={int(self._wait * 1000)}", "connect_timeout": 10}
+            waits = f"-c lock_timeout={int(self._wait * 1000)} -c synchronous_commit=on"
+            options = {
+                "connect_args": {"options": waits, "connect_timeout": 10},
+                "isolation_level": "READ COMMITTED",  # what is read after the lock is everything
+            }
         try:
-            engine = create_engine(self._url, connect_args=arguments, hide_parameters=True)
+            engine = create_engine(self._url, hide_parameters=True, max_overflow=-1, **options)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
@@ -150,6 +163,8 @@ class Database:
         cause = error.orig if isinstance(error, DBAPIError) else error
         words = (str(cause) or type(cause).__name__).splitlines()[0]
         state = getattr(cause, "sqlstate", None)
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return "the connection was lost: ask again"
         if "locked" in words or state == "55P03":
             return f"another process has been writing for more than {self._wait:g} s: try again later"
         if state in _STATES:
@@ -174,6 +189,11 @@ def _url(where: str | os.PathLike[str]) -> URL:
     if kind not in ("postgresql", "postgres"):
         raise LedgerError(f"a ledger is a SQLite file or a PostgreSQL address, not {kind}")
     return url.set(drivername="postgresql+psycopg")
+
+
+def _let_go(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def _prepare(connection: Any, _: Any) -> None:

@@ -45,8 +45,18 @@ def write_integers(values: Sequence[int] | npt.NDArray[Any]) -> list[int | str] 
 
 
 def read_integers(form: Any) -> list[int]:
-    """The numbers of `write_integers`."""
+    """
+    The numbers of `write_integers`.
+
+    Raises
+    ------
+    ValueError
+        The packed text is damaged.
+    """
     if isinstance(form, dict):
-        words = zlib.decompress(base64.b64decode(form["zlib"], validate=True))
+        try:
+            words = zlib.decompress(base64.b64decode(form["zlib"], validate=True))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
         return [int(word) for word in np.frombuffer(words, dtype="<i8").tolist()]
     return [int(value) for value in form]

@@ -75,12 +75,24 @@ def is_current(connection: Connection) -> bool:
     return False
 
 
+def unguarded(connection: Connection) -> list[str]:
+    """Tables whose entries could be changed, because the triggers that the migrations made are gone."""
+    sqlite = connection.dialect.name == "sqlite"
+    triggers = "sqlite_master WHERE type = 'trigger'" if sqlite else "pg_trigger WHERE tgenabled <> 'D'"
+    there = set(
+        connection.execute(text(f"SELECT {'name' if sqlite else 'tgname'} FROM {triggers}")).scalars()
+    )
+    acts = ("update", "delete") if sqlite else ("keep",)
+    tables = (DATASET.name, ENTRY.name)
+    return [table for table in tables if not {f"{table}_{act}" for act in acts} <= there]
+
+
 def upgrade(connection: Connection) -> None:
     """Bring the tables to the newest revision, inside the connection's transaction."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

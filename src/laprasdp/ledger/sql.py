@@ -151,15 +151,16 @@ class SQLLedger:
         with self.database.transaction(write=False) as connection:
             return self._head(connection, dataset)
 
-    def rows(self) -> list[Row]:
-        """All entries as they are kept, in the order of their positions; nothing is checked."""
+    def snapshot(self) -> tuple[Head, list[Row]]:
+        """Where the chain ends, and all entries as they are kept, in order; nothing is checked."""
+        dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return _rows(connection, self.dataset, 0)
+            return self._head(connection, dataset), _rows(connection, dataset, 0)
 
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
         yield canonical({"format": FORMAT, "settings": self.dataset.text})
-        for row in self.rows():
+        for row in self.snapshot()[1]:
             yield canonical({"entry": row.body, "digest": row.digest})
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.format import kind_of, read_entry, units_of
 from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
+from laprasdp.ledger.schema import unguarded
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
 from laprasdp.privacy.accounting import GaussianAccounting, accounting_named
 from laprasdp.privacy.budget import EPSILON_BITS, Budget
@@ -61,11 +62,16 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None) -> list[Finding]:
     """
     found = [Finding(None, f"the file is damaged: {line}") for line in ledger.database.damage()]
     try:
-        dataset, head, rows = ledger.dataset, ledger.head, ledger.rows()
+        dataset, (head, rows) = ledger.dataset, ledger.snapshot()
     except LedgerError as error:
         if not found:
             raise
         return [*found, Finding(None, str(error))]
+    with ledger.database.transaction(write=False) as connection:
+        found += [
+            Finding(None, f"nothing guards {table} against changes any more")
+            for table in unguarded(connection)
+        ]
     found += _chain(dataset, head, rows, noted)
     found += _Replay(dataset).findings(list(_decoded(rows, dataset, found)))
     return sorted(found, key=lambda finding: (finding.position is not None, finding.position or 0))

@@ -60,7 +60,7 @@ class MatrixRelease:
 
 
 def predicted_by(release: Release) -> dict[str, Estimate]:
-    """The answers that a matrix release gives, by key: by the ledger's strategy, not by this design."""
+    """The answers of a matrix release by key, decoded with the strategy that it holds."""
     measurement = release.measurement
     assert isinstance(measurement, Rows)
     decode = measurement.decoding

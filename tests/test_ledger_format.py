@@ -1,0 +1,179 @@
+"""The form of entries: what is read is what was written, bit for bit; and it is as documented."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import domains, queries
+from hypothesis import given
+from hypothesis import strategies as st
+from sources import DOMAIN
+
+import laprasdp as lp
+from laprasdp.ledger.estimate import Estimate
+from laprasdp.ledger.format import read_entry, read_query, write_entry, write_query
+from laprasdp.ledger.integers import read_integers, write_integer, write_integers
+from laprasdp.ledger.ledger import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
+from laprasdp.ledger.settings import domain_of
+from laprasdp.privacy.filter import BasicCharge, CellCharge
+from laprasdp.query import Query
+from laprasdp.strategy.kronecker import design_marginals
+from laprasdp.strategy.measurement import Measurement, Rows, measure, quantize
+
+AT = datetime(2024, 2, 29, 12, 30, 0, 1, tzinfo=UTC)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.integers(-(2**80), 2**80) | st.integers(-9, 9), max_size=80))
+def test_integers(values: list[int]) -> None:
+    form = json.loads(json.dumps(write_integers(values)))
+    assert read_integers(form) == values
+    if isinstance(form, list):  # no number that a reader of doubles would round
+        assert all(isinstance(value, str) or abs(value) < 2**53 for value in form)
+
+
+def test_packed_integers_are_what_the_page_says() -> None:
+    values = [*range(-20, 20), 2**62]
+    words = zlib.decompress(base64.b64decode(write_integers(values)["zlib"]))
+    assert [
+        int.from_bytes(words[i : i + 8], "little", signed=True) for i in range(0, len(words), 8)
+    ] == values
+    assert (write_integer(2**53), write_integer(-5)) == (str(2**53), -5)
+
+
+@given(st.data())
+def test_queries(data: st.DataObject) -> None:
+    domain = data.draw(domains)
+    one, other = data.draw(queries(domain)), data.draw(queries(domain))
+    for query in (one, one.combine(other, np.add), one.spread(one.weights * 2**55)):
+        again = read_query(json.loads(json.dumps(write_query(query))), domain)
+        assert again == query
+        assert again.weights.shape == query.weights.shape
+        assert (again.vector() == query.vector()).all()
+    assert read_query(write_query(one), domain).canonical().key == one.key
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two parts of entries are equal, arrays by their values."""
+    if isinstance(a, Query):
+        return bool(a == b)
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.tolist() == b.tolist()
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "__dataclass_fields__"):
+        return type(a) is type(b) and all(same(getattr(a, n), getattr(b, n)) for n in a.__dataclass_fields__)
+    return bool(a == b)
+
+
+def there_and_back(entry: Entry, domain: lp.Domain) -> None:
+    kept = Kept(2**40, Stamp(AT, "ada", "SELECT '\ud800\0 ε'"), entry)
+    text = write_entry(kept)
+    assert text.isascii()
+    assert "\n" not in text
+    again = read_entry(text, domain)
+    assert same(again, kept)
+    assert write_entry(again) == text
+
+
+@st.composite
+def measurements(draw: st.DrawFn) -> tuple[lp.Domain, Measurement]:
+    domain = draw(domains)
+    asked = draw(
+        st.lists(queries(domain).filter(lambda q: not q.is_zero), min_size=1, max_size=3, unique=True)
+    )
+    kind = draw(st.sampled_from(["measure", "quantize", "laplace", "marginals"]))
+    mu_squared = draw(st.fractions(Fraction(1, 1000), 4))
+    if kind == "measure":
+        return domain, measure(asked, mu_squared)
+    if kind == "laplace":
+        return domain, Rows(tuple(asked), 2**20, bits=20, law="laplace", scale=draw(st.integers(1, 2**60)))
+    if kind == "quantize":
+        return domain, quantize(asked, np.eye(len(asked)) / 9, mu_squared)
+    wide = lp.Domain(a=lp.Integers(0, 5), b=lp.Booleans(), c=lp.Categories(["x", "y", "z"]))
+    return wide, design_marginals(wide, {(): 1.0, (0,): 2.0, (0, 2): 1.0, (1,): 0.5}, {}, mu_squared)
+
+
+@given(st.data())
+def test_releases(data: st.DataObject) -> None:
+    domain, measurement = data.draw(measurements())
+    noisy = data.draw(st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=40))
+    charges = [BasicCharge(2**70, 2**99, 3)]
+    if measurement.law == "gaussian":
+        charges.append(CellCharge(measurement.amounts(2), measurement.draws))
+    for charge in charges:
+        there_and_back(Release(measurement, tuple(noisy), charge, 2**60, False), domain)
+    text = write_entry(Kept(0, Stamp(AT), Release(measurement, tuple(noisy), charges[0], 1, True)))
+    again = read_entry(text, domain).entry
+    assert isinstance(again, Release)
+    assert again.measurement.draws == measurement.draws
+    if measurement.law == "gaussian":
+        assert again.measurement.amounts(3) == measurement.amounts(3)
+
+
+@given(st.data())
+def test_replies_and_refusals(data: st.DataObject) -> None:
+    domain = data.draw(domains)
+    asked = tuple(data.draw(st.lists(queries(domain), min_size=1, max_size=4)))
+    sources, laws = st.sampled_from(["predicted", "measured"]), st.sampled_from(["gaussian", "laplace"])
+    estimates = st.builds(Estimate, finite, finite, sources, laws)
+    answers = tuple(data.draw(st.none() | estimates) for _ in asked)
+    there_and_back(Reply(asked, answers, data.draw(st.booleans())), domain)
+    there_and_back(Refusal(asked, data.draw(st.text()), data.draw(st.booleans())), domain)
+    there_and_back(Raise(lp.Budget(0.1 + 0.2, 1e-7), lp.Budget(1, 1 / 3)), domain)
+
+
+def test_times_are_kept_in_utc() -> None:
+    east = AT.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    text = write_entry(Kept(0, Stamp(east), Refusal((), "no")))
+    assert json.loads(text)["at"] == "2024-02-29T12:30:00.000001+00:00"
+
+
+def test_a_domain_from_its_settings() -> None:
+    every = lp.Domain(
+        a=lp.Integers(-3, 5, nullable=True), b=lp.Bins([0, 0.5, 2], nullable=True),
+        c=lp.Bins([0, 5], whole=True), e=lp.Booleans(nullable=True), d=lp.Categories(["x", ""], other=True),
+        f=lp.Dates("2024-01-01", "2024-12-31", step="month"), g=lp.Dates("2024-01-01", "2024-01-09", step=3),
+    )  # fmt: skip
+    for domain in (every, DOMAIN):
+        settings = json.loads(json.dumps({"domain": list(map(list, domain.settings().items()))}))
+        assert domain_of(settings) == domain
+
+
+GOOD: dict[str, Any] = {
+    "position": 0, "at": "2024-02-29", "analyst": None, "statement": None, "kind": "refusal", "reason": "",
+    "counted": True, "queries": [{"classes": {"a": [0, 1]}, "shape": [2], "weights": [0, 1]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"kind": "gift"},
+        {"at": "never"},
+        {"kind": "reply"},
+        {"position": "first"},
+        {"queries": [{"classes": {"a": [0, 9]}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": [0, -1]}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": [0, 1, 0]}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"b": [0, 1]}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": {"zlib": "AAAA"}}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": [0, 1]}, "shape": [3], "weights": [0, 1]}]},
+    ],
+)
+def test_what_is_no_entry_is_one_clear_line(bad: dict[str, Any]) -> None:
+    domain = lp.Domain(a=lp.Booleans())
+    assert read_entry(json.dumps(GOOD), domain).entry == Refusal((Query.count(domain, a=True),), "")
+    for text in (json.dumps(GOOD | bad), "", "[]"):
+        with pytest.raises(lp.LedgerError, match="the text is no entry of a ledger") as caught:
+            read_entry(text, domain)
+        assert "\n" not in str(caught.value)
