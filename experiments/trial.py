@@ -32,6 +32,8 @@ class Trial:
     budget : Budget
     expected_overlap : float, optional
         Share of the stream that is expected to be predicted, for methods that use it.
+    horizon : int
+        Statements that the budget is paced for, at least S; S where none is given.
     """
 
     counts: Ints
@@ -39,8 +41,10 @@ class Trial:
     stream: Ints
     budget: Budget
     expected_overlap: float | None = None
+    horizon: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "horizon", self.horizon or len(self.stream))
         for name in ("counts", "predictions", "stream"):
             array = np.array(getattr(self, name), dtype=np.int64)
             array.setflags(write=False)
