@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from experiments.data import Data
 
 Size = Literal["smallest", "quick", "standard", "full"]
 Row = dict[str, Any]
@@ -84,15 +85,14 @@ class Experiment(Protocol):
     claim: str
     columns: Sequence[str]
 
-    def cells(self, size: Size, data: Path | None, seed: int) -> list[Cell]:
+    def cells(self, size: Size, data: Data, seed: int) -> list[Cell]:
         """
         What to run.
 
         Parameters
         ----------
         size : {"smallest", "quick", "standard", "full"}
-        data : Path or None
-            Directory of the data sets; None where it was not found.
+        data : Data
         seed : int
             Every generator of the experiment starts from it.
         """
