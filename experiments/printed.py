@@ -1,9 +1,9 @@
 """Every number that the paper prints in its tables, and those that only its text gives, with their settings.
 
-``printed.csv`` is the transcription, one number a row.  Table numbers count the paper's tables in order: 1 the
+``printed.csv`` is the transcription, one number a row.  Table numbers count the paper's tables in order: 1
 splits, 2 overlap, 3 size of the prediction set, 4 runtime, 5 bad-first order, 6 normalized errors, 7 CacheDP,
-8 static against smooth, 9 cache.  An empty setting is one that the paper does not state.  Tables 8 and 9 name no
-data set; their numbers at |P| = 50 and 100 are those of Table 3, which is on Adult with S = 100.
+8 static against smooth, 9 cache.  An empty setting is one that the paper does not state.  Tables 8 and 9 name
+no data set; their numbers at |P| = 50 and 100 are those of Table 3, which is on Adult with S = 100.
 """
 
 from __future__ import annotations
