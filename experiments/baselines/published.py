@@ -1,4 +1,4 @@
-"""The arithmetic behind the paper's printed numbers, and the ε that it really spends.  Not private as promised."""
+"""The arithmetic behind the paper's printed numbers, which is not private, and the ε it really spends."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ def published_unsound(allocation: Allocation = "static", split: str = "query-hea
     Returns
     -------
     Method
-        `epsilon_true` is the ε of basic composition over what the run released, and at least the promised one.
+        `epsilon_true` is the ε of basic composition over what the run released, at least the promised one.
 
     Notes
     -----
     Mechanism: LAPRAS, Algorithm 1, with T = ⌈ln² S⌉, one matrix mechanism release, analytic Gaussian noise at
-    δ/(S+1) each, a reserve that is halved at each query beyond the estimate, ε_min = ε/1000, and nothing replayed.
-    Where the reserve runs out, queries that were not predicted are refused.
+    δ/(S+1) each, a reserve that is halved at each query beyond the estimate, ε_min = ε/1000, and nothing
+    replayed.  Where the reserve runs out, queries that were not predicted are refused.
 
-    Accounting: the line "add any left over budget" of Static adds the whole of ε_badInit to ε_remBad at b = T,
-    although the first T queries have used it, so that ε_badInit is counted twice.  The splits promise ε; with
-    query-heavy at overlap 0 the run spends 7/6·ε, and up to ε + ε_badInit in general.  Smooth has no such line.
-    Each release's ε is added up, as the paper's proof does.
+    Accounting: each release's ε is added up, as the paper's proof does.  The line "add any left over budget"
+    of Static adds the whole of ε_badInit to ε_remBad at b = T, although the first T queries have used it.
+    With query-heavy at overlap 0 the run spends 7/6·ε, the reserve untouched; in general up to
+    ε + ε_badInit.  Smooth has no such line.
 
     **Privacy.**  Static does not keep the budget: for public tables only.
 
     References
     ----------
-    LAPRAS, Algorithm 1, the table of budget splits and the proof of its privacy; docs/decisions/reading-of-the-paper.md.
+    LAPRAS, Algorithm 1, the table of budget splits and the proof of privacy;
+    docs/decisions/reading-of-the-paper.md.
     """
     return Published(allocation, split)
 

@@ -1,4 +1,4 @@
-"""The matrix mechanism over a fixed set of queries, in floats, for public tables: one release and what it answers."""
+"""The matrix mechanism over a fixed set of queries, in floats, for public tables."""
 
 from __future__ import annotations
 
