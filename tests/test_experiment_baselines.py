@@ -12,10 +12,14 @@ from scipy import stats
 
 from experiments.baselines.cachedp import Cache, CacheDP, affordable, cheapest
 from experiments.baselines.laplace import refined
+from experiments.baselines.pmw import PMW, AboveThreshold, Server
+from experiments.baselines.privatesql import PrivateSQL
 from experiments.baselines.published import published_unsound
 from experiments.baselines.tree import Tree
-from experiments.trial import Floats, Outcome, Trial
+from experiments.trial import Floats, Method, Outcome, Trial
 from laprasdp import Budget
+from laprasdp.privacy.gaussian import delta_of
+from laprasdp.strategy.optimize import optimize
 
 RARE = 1e-6
 """False alarms of a statistical test."""
@@ -221,3 +225,105 @@ def test_cachedp_lasts_the_stream_and_uses_its_predictions(overlap: float) -> No
     # One noisy histogram with Laplace noise at ε = 1 answers a query on half of all cells within 8.6.
     assert np.mean(outcome.stds) < 10
     assert np.mean(errors) < 12
+
+
+# Private multiplicative weights
+
+
+@pytest.mark.parametrize("rows", [1_000, 100_000])
+@pytest.mark.parametrize("overlap", [0.0, 1.0])
+def test_pmw_never_passes_its_budget(rows: int, overlap: float) -> None:
+    trial = make_trial(overlap, 3, rows=rows)
+    server = Server(trial, PMW(), np.random.default_rng(3))
+    hard = server.updates
+    for row in [*trial.predictions, *trial.stream, *trial.stream]:
+        server.ask(row)
+        assert delta_of(math.sqrt(server.spent), 1.0) <= 1e-3
+    assert server.updates < hard
+    if rows == 100_000 and overlap == 0:  # all updates are used, and with them all of the budget
+        assert server.updates == 0
+        assert server.spent == pytest.approx(trial.budget.mu**2, rel=1e-9)
+
+
+def test_pmw_answers_easy_queries_from_its_state_for_nothing() -> None:
+    trial = make_trial(0, 4)
+    server = Server(trial, PMW(threshold=1e6), np.random.default_rng(4))
+    spent = server.spent
+    for row in trial.stream:
+        assert server.ask(row) == pytest.approx(server.rows * row.mean())  # the state is still uniform
+    assert server.spent == spent
+
+
+def test_the_error_of_pmw_falls_with_the_number_of_rows() -> None:
+    def error(rows: int) -> float:
+        """Of a share of the table, median over runs."""
+        trials = [make_trial(0.5, seed, rows=rows) for seed in range(3)]
+        errors = [np.abs(PMW()(trial, 0).answers - trial.truth).mean() / rows for trial in trials]
+        return float(np.median(errors))
+
+    errors = [error(rows) for rows in (1_000, 10_000, 100_000)]
+    assert errors[1] < errors[0] / 2
+    assert errors[2] < errors[1] / 2
+
+
+def loss(run: AboveThreshold, value_scale: float, below: int) -> float:
+    """Largest loss over k values below the threshold and one above, each moved by one the worst way."""
+    shift = np.linspace(-60, 60, 60_001) * run.threshold_scale
+    density = np.exp(-np.abs(shift) / run.threshold_scale)
+
+    def chance(move: float) -> float:
+        low = stats.laplace.cdf(shift - move, scale=value_scale) ** below
+        return float(np.trapezoid(density * low * stats.laplace.sf(shift + move, scale=value_scale), shift))
+
+    return math.log(chance(0) / chance(1))
+
+
+def test_comparing_with_a_threshold_keeps_its_epsilon() -> None:
+    run = AboveThreshold(0.5, np.random.default_rng(0))
+    losses = [loss(run, run.value_scale, below) for below in (0, 1, 10, 1000, 100_000)]
+    assert max(losses) <= 0.5 + 1e-6
+    assert max(losses) > 0.45
+    # Negative control: the scale 1/ε₂, of a variant that is not private, passes ε.
+    assert max(loss(run, run.value_scale / 2, below) for below in (1000, 100_000)) > 0.55
+
+
+# PrivateSQL
+
+
+def test_a_synopsis_answers_everything_within_its_exact_deviation() -> None:
+    trial = make_trial(0.5, 5, cells=8, horizon=10)
+    outcomes = [PrivateSQL()(trial, seed) for seed in range(1000)]
+    scaled = np.array([(outcome.answers - trial.truth) / outcome.stds for outcome in outcomes])
+    assert np.isfinite(scaled).all()
+    normal = stats.norm.cdf
+    assert stats.kstest(scaled[:, 0], normal).pvalue > RARE
+    assert stats.kstest(scaled[:, -1], normal).pvalue > RARE
+    assert stats.kstest(2 * scaled[:, 0], normal).pvalue < RARE  # the test can fail
+
+
+def test_a_synopsis_is_tuned_to_the_predictions() -> None:
+    trial = make_trial(1, 6)
+    optimum = math.sqrt(2 / math.pi) * np.sqrt(optimize(trial.predictions.astype(float)).variances).mean()
+    expected = mean_expected(PrivateSQL()(trial, 0))
+    assert 0.98 * optimum / trial.budget.mu <= expected <= 1.1 * optimum / trial.budget.mu
+    assert expected < 0.5 * mean_expected(PrivateSQL()(make_trial(0, 6), 0))
+
+
+def test_without_predictions_a_synopsis_is_a_histogram() -> None:
+    trial = make_trial(0, 7)
+    blind = Trial(trial.counts, np.zeros((0, 74), dtype=np.int64), trial.stream, trial.budget)
+    expected = np.sqrt(trial.stream.sum(axis=1)) / trial.budget.mu
+    np.testing.assert_allclose(PrivateSQL()(blind, 0).stds, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "method", [CacheDP(), PMW(), PrivateSQL(), published_unsound()], ids=lambda method: type(method).__name__
+)
+def test_a_seed_settles_the_answers_and_no_prediction_is_needed(method: Method) -> None:
+    trial = make_trial(0.5, 8, cells=12, horizon=10, known=False)
+    blind = Trial(trial.counts, np.zeros((0, 12), dtype=np.int64), trial.stream, trial.budget, horizon=50)
+    for each in (trial, blind):
+        first, second, third = (method(each, seed) for seed in (1, 1, 2))
+        np.testing.assert_array_equal(first.answers, second.answers)
+        assert not np.array_equal(first.answers, third.answers)
+        assert first.answers.shape == first.stds.shape == (10,)

@@ -73,7 +73,8 @@ class Tree:
         levels = [wide]
         while levels[-1].shape[-1] > 1:
             finer = levels[-1]
-            levels.append(finer.reshape(*finer.shape[:-1], -1, self.fanout).sum(axis=-1))
+            nodes = finer.shape[-1] // self.fanout
+            levels.append(finer.reshape(*finer.shape[:-1], nodes, self.fanout).sum(axis=-1))
         return levels[::-1]
 
     def energies(self, rows: npt.ArrayLike) -> Floats:
