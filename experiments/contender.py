@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from experiments.baselines.published import published_unsound
+from experiments.baselines.cachedp import CacheDP
+from experiments.baselines.pmw import PMW
+from experiments.baselines.privatesql import PrivateSQL
+from experiments.baselines.published import Allocation, published_unsound
 from experiments.method import Own
 from experiments.trial import Method, Trial
+from laprasdp import Reading
 
 HEAVY = ("query-heavy", "matrix-heavy")
 SPLITS = (*HEAVY, "equal", "reserve-heavy")
@@ -55,12 +59,12 @@ def own(
     accounting: str = "gaussian",
     split: str | None = None,
     told: Literal["predictions", "stream", "overlap"] = "predictions",
-    **more: Any,
+    name: str = "",
+    reading: Reading | None = None,
 ) -> Contender:
-    """A policy of the product; `more` goes to `Own`."""
-    name = f"{policy}-known" if told == "overlap" else policy
-    answer = Own(policy, accounting, split or "matrix-heavy", **more)
-    return Contender(name, split, accounting, answer, told)
+    """A policy of the product, under its own name where no other is given."""
+    answer = Own(policy, accounting, split or "matrix-heavy", reading or Reading())
+    return Contender(name or policy, split, accounting, answer, told)
 
 
 def lapras(
@@ -73,7 +77,7 @@ def lapras(
 
 
 def published(
-    allocations: Sequence[Any] = ("static",), splits: Sequence[str] = HEAVY
+    allocations: Sequence[Allocation] = ("static",), splits: Sequence[str] = HEAVY
 ) -> tuple[Contender, ...]:
     """The arithmetic behind the paper's printed numbers, at the ε that it really spends."""
     return tuple(
@@ -85,9 +89,16 @@ def published(
 
 
 PRIMM = own("primm")
-KNOWN = own("primm", told="overlap")
+KNOWN = own("primm", told="overlap", name="primm-known")
 INDEPENDENT = (own("independent", "basic"), own("independent"))
 OFFLINE = (own("offline", "basic", told="stream"), own("offline", told="stream"))
 HISTOGRAMS = (own("histogram"), own("histogram-total"))
+SYSTEMS = (
+    Contender("cachedp", None, "basic", CacheDP()),
+    Contender("pmw", None, "gaussian", PMW()),
+    Contender("privatesql", None, "gaussian", PrivateSQL()),
+)
+"""Other systems, written from their papers."""
+
 BESIDE = (PRIMM, *HISTOGRAMS, *INDEPENDENT, *OFFLINE)
 """What stands beside the paper's methods in every table."""

@@ -110,7 +110,8 @@ class Data:
         else:
             raise ValueError(f"no data set {dataset!r}")
         places = np.random.default_rng([seed, 4]).choice(len(found), LOCATIONS, replace=False)
-        return found[np.sort(places)].astype(np.int64)
+        drawn: Ints = found[np.sort(places)].astype(np.int64)
+        return drawn
 
 
 def find(given: Path | None = None, snap: Path | None = None) -> Data:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from experiments.trial import Floats, Ints, Outcome, Trial
-from laprasdp import BudgetExhausted, Domain, Integers, PrivacyUnit, Query, Reading, SeededNoise, open_session
+from experiments.trial import Ints, Outcome, Trial
+from laprasdp import (
+    Answer,
+    BudgetExhausted,
+    Domain,
+    Integers,
+    PrivacyUnit,
+    Query,
+    Reading,
+    SeededNoise,
+    open_session,
+)
 from laprasdp.marginal import Marginal
 
 
@@ -52,7 +62,7 @@ class Own:
     policy: str
     accounting: str = "gaussian"
     split: str = "matrix-heavy"
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
 
     def __call__(self, trial: Trial, seed: int) -> Outcome:
         """Ask the whole stream; what is refused has no answer."""
@@ -80,6 +90,7 @@ class Own:
                 answer = session.ask(query)
             except BudgetExhausted:
                 continue
+            assert isinstance(answer, Answer)
             answers[place], stds[place], law = answer.value, answer.std, answer.law
         done = time.perf_counter()
         return Outcome(answers, stds, trial.budget.epsilon, done - opened, opened - start, law)

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from experiments import page, picture
+from experiments import picture
 from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Experiment, Row, Size, Skipped
+from experiments.page import page
 from experiments.store import Store
 
 
@@ -91,9 +92,11 @@ def run(
         store.table(name, rows, experiment.columns)
         manifest = store.manifest(name, facts)
         if rows:
-            picture.save(experiment, rows, out / name)
+            figure = picture.figure()
+            experiment.draw(rows, figure)
+            picture.save(figure, out / name)
         results.append(Result(experiment, rows, tuple(experiment.compare(rows)), skipped[name], manifest))
-    page.write(results, out / "index.html")
+    page(results, out)
     return results
 
 

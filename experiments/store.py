@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: finished cells as they come, and at the end a table, a manifest, pictures."""
+"""What an experiment leaves behind: finished cells as they come, at the end a table and a manifest."""
 
 from __future__ import annotations
 
@@ -79,7 +79,11 @@ class Store:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "source": source_digest(),
             "versions": versions(),
-            "machine": {"cores": os.cpu_count(), "system": platform.system(), "processor": platform.machine()},
+            "machine": {
+                "cores": os.cpu_count(),
+                "system": platform.system(),
+                "processor": platform.machine(),
+            },
         }
         path = self.folder.parent / f"{name}.json"
         path.write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")

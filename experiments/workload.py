@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,14 +55,50 @@ class Scenario:
         """Queries of the stream that were predicted: ⌊ρQ⌋."""
         return int(self.overlap * self.length + 1e-9)
 
-    def at(self, overlap: float) -> Scenario:
-        """The same at another overlap."""
-        return replace(self, overlap=overlap)
-
+    @property
     def key(self) -> str:
         """Short and unique."""
         parts = (self.dataset, f"S{self.horizon}", f"Q{self.length}", f"P{self.predicted}")
         return "-".join((*parts, self.order, self.family, f"{self.overlap:g}"))
+
+    def trial(self, data: Data, seed: int, run: int) -> Trial:
+        """
+        Draw one run.
+
+        Parameters
+        ----------
+        data : Data
+        seed : int
+            Of the experiment; it draws the table.
+        run : int
+            Draws predictions and stream; all overlaps of a run have the same predictions.
+
+        Notes
+        -----
+        P is drawn from all ranges uniformly without replacement.  The stream is ⌊ρQ⌋ queries from P and the
+        others from a universe, each without replacement, in random order; queries of the universe that are
+        also in P are left out.  Where a universe has too few, its queries come round again.
+
+        Raises
+        ------
+        Skipped
+            The table is missing.
+        """
+        counts = data.counts(self.dataset, seed)
+        n = len(counts)
+        first, second, third, fourth = (np.random.default_rng([seed, run, part]) for part in range(4))
+        universe = ranges(n)
+        predictions = universe[first.permutation(len(universe))[: self.predicted]]
+        good = predictions[_places(len(predictions), self.hits, second)]
+        others = _family(self.family, n, third)
+        known = {row.tobytes() for row in predictions}
+        others = others[[row.tobytes() not in known for row in others]]
+        bad = others[_places(len(others), self.length - self.hits, third)]
+        if self.order == "random":
+            stream = np.concatenate([good, bad])[fourth.permutation(self.length)]
+        else:
+            stream = np.concatenate([bad, good] if self.order == "bad-first" else [good, bad])
+        return Trial(counts, predictions, stream, BUDGET, None, self.horizon)
 
 
 def ranges(n: int) -> Ints:
@@ -84,47 +120,6 @@ def random_binary(n: int, size: int, rng: np.random.Generator) -> Ints:
     while (empty := ~rows.any(axis=1)).any():
         rows[empty] = rng.integers(0, 2, (int(empty.sum()), n))
     return rows
-
-
-def trial(scenario: Scenario, data: Data, seed: int, run: int) -> Trial:
-    """
-    Draw one run of a scenario.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    data : Data
-    seed : int
-        Of the experiment; it draws the table.
-    run : int
-        Draws predictions and stream; all overlaps of a run have the same predictions.
-
-    Notes
-    -----
-    P is drawn from all ranges uniformly without replacement.  The stream is ⌊ρQ⌋ queries from P and the
-    others from a universe, each without replacement, in random order; queries of the universe that are also
-    in P are left out.  Where a universe has too few, its queries come round again.
-
-    Raises
-    ------
-    Skipped
-        The table is missing.
-    """
-    counts = data.counts(scenario.dataset, seed)
-    n = len(counts)
-    first, second, third, fourth = (np.random.default_rng([seed, run, part]) for part in range(4))
-    universe = ranges(n)
-    predictions = universe[first.permutation(len(universe))[: scenario.predicted]]
-    good = predictions[_places(len(predictions), scenario.hits, second)]
-    others = _family(scenario.family, n, third)
-    known = {row.tobytes() for row in predictions}
-    others = others[[row.tobytes() not in known for row in others]]
-    bad = others[_places(len(others), scenario.length - scenario.hits, third)]
-    if scenario.order == "random":
-        stream = np.concatenate([good, bad])[fourth.permutation(scenario.length)]
-    else:
-        stream = np.concatenate([bad, good] if scenario.order == "bad-first" else [good, bad])
-    return Trial(counts, predictions, stream, BUDGET, None, scenario.horizon)
 
 
 def _places(size: int, count: int, rng: np.random.Generator) -> Ints:
