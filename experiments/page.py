@@ -1,8 +1,9 @@
-"""The report as one page: each experiment with its picture, its claim, and the printed numbers beside ours."""
+"""The report as one page: each experiment with its picture, its claim and the printed numbers beside ours."""
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -24,6 +25,8 @@ VERDICTS = {
     "cannot hold": "fails",
 }
 HEADS = ("what", "where", "printed", "ours", "ratio")
+LEGIBLE = 0.7
+"""Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
 OPEN = 8
 """Tables up to this many rows are shown unfolded."""
 
@@ -74,8 +77,8 @@ def page(results: Sequence[Finished], out: Path) -> Path:
         tally=escape(_tally(len(every), sum(found), unknown)),
         claims=_claims(every),
         experiments="\n".join(_section(result, out) for result in results) or "<p>No experiment was run.</p>",
-        note="— is a field without a value. The rows of each experiment, with further columns, lie beside this "
-        "page as CSV; its settings and versions as JSON.",
+        note="— stands for no value. The rows of each experiment, with further columns, lie beside this page "
+        "as CSV; its settings and versions as JSON.",
     )
     path = out / "index.html"
     out.mkdir(parents=True, exist_ok=True)
@@ -134,12 +137,17 @@ def _picture(result: Finished, out: Path) -> str:
     for suffix, kind in (("svg", "image/svg+xml"), ("png", "image/png")):
         path = out / f"{asked.name}.{suffix}"
         if result.rows and path.exists():
-            data = base64.b64encode(path.read_bytes()).decode()
+            drawn = path.read_bytes()
+            data, wide = (
+                base64.b64encode(drawn).decode(),
+                re.search(rb'<svg [^>]*\bwidth="([\d.]+)pt"', drawn),
+            )
+            least = LEGIBLE * float(wide[1]) if wide else 0.0
             alt = escape(f"{asked.title}. {asked.claim} The numbers are in the table of all rows.")
             caption = escape(f"{asked.title}. Thin bars: least and largest over the runs.")
             return (
                 '<figure><div class="card" tabindex="0" role="group" aria-label="picture">'
-                f'<img src="data:{kind};base64,{data}" alt="{alt}"></div>\n'
+                f'<img src="data:{kind};base64,{data}" style="min-width:{least:.0f}pt" alt="{alt}"></div>\n'
                 f"<figcaption>{caption}</figcaption></figure>"
             )
     return "<p>No picture was drawn.</p>" if result.rows else ""
