@@ -175,6 +175,17 @@ def test_cached_counts_have_the_noise_that_was_paid_for() -> None:
         assert kept_law(errors(levels), 1 / 0.75) < RARE  # the test can fail
 
 
+def test_a_cached_count_is_refined_and_not_drawn_anew() -> None:
+    cache = Cache(Tree(4096, 4096), np.zeros(4096, dtype=np.int64), 1.0, np.random.default_rng(8))
+    cells = np.eye(4096, dtype=np.int64)
+    answers = []
+    for scale in (0.3, 0.6):
+        cache.buy(np.array([0.0, scale]))
+        answers.append(np.array([cache.ask(row, np.zeros(2), 1.0)[0] for row in cells]))
+    kept = np.isclose(answers[0], answers[1], rtol=1e-12, atol=0)
+    assert stats.binomtest(int(kept.sum()), len(kept), (0.3 / 0.6) ** 2).pvalue > RARE
+
+
 @given(seed=st.integers(0, 2**32), fanout=st.integers(2, 6), cells=st.integers(2, 40), scale=st.floats(-3, 6))
 @settings(max_examples=40, deadline=None)
 def test_a_cache_never_passes_its_budget(seed: int, fanout: int, cells: int, scale: float) -> None:
@@ -295,10 +306,12 @@ def test_a_synopsis_answers_everything_within_its_exact_deviation() -> None:
     outcomes = [PrivateSQL()(trial, seed) for seed in range(1000)]
     scaled = np.array([(outcome.answers - trial.truth) / outcome.stds for outcome in outcomes])
     assert np.isfinite(scaled).all()
-    normal = stats.norm.cdf
-    assert stats.kstest(scaled[:, 0], normal).pvalue > RARE
-    assert stats.kstest(scaled[:, -1], normal).pvalue > RARE
-    assert stats.kstest(2 * scaled[:, 0], normal).pvalue < RARE  # the test can fail
+    low, high = stats.chi2.interval(1 - RARE, len(scaled))
+    for place in (0, -1):
+        squares = (scaled[:, place] ** 2).sum()
+        assert low < squares < high
+        assert 0.8**2 * squares < low  # the test can fail
+        assert stats.kstest(scaled[:, place], stats.norm.cdf).pvalue > RARE
 
 
 def test_a_synopsis_is_tuned_to_the_predictions() -> None:

@@ -136,8 +136,7 @@ class Server:
         self.rows = max(1.0, float(trial.counts.sum()) + rng.normal() / math.sqrt(self.spent))
         self.updates = max(1, min(round(design.updates * trial.horizon), 2 * cells))
         each = (1 - design.total) * budget / self.updates
-        self._comparison, self._answer = design.sparse * each, (1 - design.sparse) * each
-        self._epsilon = _pure(self._comparison)
+        self._epsilon, self._answer = _pure(design.sparse * each), (1 - design.sparse) * each
         self._run = self._started()
         self._logs: Floats = np.zeros(cells)
         self._state: Floats = np.full(cells, self.rows / cells)
@@ -163,7 +162,7 @@ class Server:
         return answer
 
     def _started(self) -> AboveThreshold:
-        self.spent += self._comparison
+        self.spent += mu_of_pure(self._epsilon) ** 2
         return AboveThreshold(self._epsilon, self._rng)
 
     def _correct(self, query: Ints, value: float) -> None:
