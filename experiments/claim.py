@@ -55,8 +55,8 @@ class Claim:
         Returns
         -------
         (str, str)
-            What stands, or "holds", "holds in part", "fails" or "not run"; and what was measured, which is empty
-            for a claim that needs no run.
+            What stands, or "holds", "holds in part", "fails" or "not run"; and what was measured, empty for
+            a claim that needs no run.
         """
         if self.stands:
             return self.stands, ""

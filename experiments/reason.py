@@ -50,7 +50,7 @@ class Pattern:
 
     def fits(self, comparison: Comparison) -> bool:
         """Whether this comparison is meant."""
-        said = set(re.findall(r"[a-z][a-z_-]*", comparison.what.lower()))
+        said = set(re.findall(r"[a-z][a-z0-9_-]*", comparison.what.lower()))
         number = re.search(r"overlap (\d+(?:\.\d+)?)", comparison.what)
         return (
             (not self.tables or comparison.table.removeprefix("Table ") in self.tables)
