@@ -198,9 +198,11 @@ def lines(
             if ranges:
                 at, low, high = zip(*ranges, strict=True)
                 axes.vlines(at, low, high, color=shade, lw=0.7, transform=axes.transData + aside, zorder=2)
+                axes.update_datalim([*zip(at, low, strict=True), *zip(at, high, strict=True)])
             if labels:
                 last = max(place for place, value in enumerate(one.y) if value is not None)
                 _name(axes, one.label, one.x[last], heights[last], shade, bold=one.kind == "primm")
+    axes.autoscale_view()
     _scale(axes.yaxis, axes, logarithmic, [value for one in drawn for value in one.y if value is not None])
     return None
 

@@ -89,6 +89,14 @@ def test_errors_over_decades_are_on_a_log_scale_and_others_start_at_zero() -> No
             assert (one.get_ylim()[0], two.get_xlim()[0]) == (0, 0)
 
 
+def test_the_least_and_the_largest_of_the_runs_are_inside_the_axes() -> None:
+    (axes,) = picture.panels(picture.figure())
+    series = picture.Series("a", [0.0, 1.0], [100.0, 10.0], [90.0, 2.0], [5000.0, 11.0])
+    picture.lines(axes, [series], title="", x="", y="", log=True)
+    assert axes.get_ylim()[0] <= 2.0
+    assert axes.get_ylim()[1] >= 5000.0
+
+
 def test_bars_say_what_has_no_value_and_what_is_printed() -> None:
     (axes,) = picture.panels(picture.figure())
     picture.bars(axes, [picture.Bar("a", None), picture.Bar("b", 10.0, printed=1234.5)], title="", x="")
