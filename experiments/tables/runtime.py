@@ -90,11 +90,14 @@ def solver(scenario: Scenario, data: Data, seed: int) -> list[Row]:
     receive, send = context.Pipe(duplex=False)
     process = context.Process(target=_general, args=(workload, send))
     process.start()
-    finished = receive.poll(LIMIT)
-    value, seconds = receive.recv() if finished else (None, None)
+    send.close()  # so that a solver that dies ends the wait
+    try:
+        value, seconds = receive.recv() if receive.poll(LIMIT) else (None, None)
+        note = "" if seconds is not None else f"stopped after {LIMIT:g} s"
+    except EOFError:
+        value, seconds, note = None, None, "the solver failed"
     process.kill()
     process.join()
-    note = "" if finished else f"stopped after {LIMIT:g} s"
     rows.append(_row(scenario, "cvxpy-sdpa", seconds) | {"note": note})
     if value is not None:
         rows[-1]["error"] = round(value / found.lower_bound, 6)
