@@ -82,8 +82,9 @@ def summary(truths: Sequence[Floats], outcomes: Sequence[Outcome]) -> dict[str, 
     Returns
     -------
     dict
-        Median over runs of every metric, least and largest MAE; mean of the expected MAE and of the share
-        that was answered; the largest ε; median seconds.  What is not known is None.
+        Median over runs of every metric, least and largest MAE; mean of the expected MAE, and its median, which
+        a run whose reserve was halved again and again does not move; mean share that was answered; the
+        largest ε; median seconds.  What is not known is None.
     """
     runs = [errors(truth, outcome.answers) for truth, outcome in zip(truths, outcomes, strict=True)]
     expected = [expected_mae(truth, outcome) for truth, outcome in zip(truths, outcomes, strict=True)]
@@ -93,6 +94,7 @@ def summary(truths: Sequence[Floats], outcomes: Sequence[Outcome]) -> dict[str, 
         "mae_min": min(of["mae"]),
         "mae_max": max(of["mae"]),
         "expected_mae": np.mean(expected),
+        "expected_mae_median": np.median(expected),
         "answered": np.mean(of["answered"]),
         "epsilon_true": max(outcome.epsilon_true for outcome in outcomes),
         "mae_answered": np.median(of["mae_answered"]),

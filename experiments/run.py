@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -88,7 +89,8 @@ def run(
         name, store = experiment.name, stores[experiment.name]
         kept = [store.finished[cell.key] for cell in cells[name] if cell.key in store.finished]
         rows = tuple(row for cell in kept for row in cell["rows"])
-        facts = {"settings": settings, "seconds": round(seconds, 1), "skipped": skipped[name]}
+        reasons = Counter(skipped[name].values())
+        facts = {"settings": settings, "seconds": round(seconds, 1), "skipped_cells": reasons}
         store.table(name, rows, experiment.columns)
         manifest = store.manifest(name, facts)
         if rows:

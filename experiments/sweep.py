@@ -162,7 +162,7 @@ class Sweep:
         for (values, part), place in zip(parts.items(), axes, strict=False):
             lines = _grouped(part, ("method", "split", "accounting")).values()
             series = [_series(line, self.x, self.metrics[0]) for line in lines]
-            title = ", ".join(f"{name} {value}" for name, value in zip(self.panels, values, strict=True))
+            title = ", ".join(map(_words, self.panels, values))
             picture.lines(place, series, title=title, x=LABELS[self.x], y=LABELS[self.metrics[0]])
 
     def compare(self, rows: Sequence[Row]) -> list[Comparison]:
@@ -196,6 +196,11 @@ def _grouped(rows: Iterable[Row], columns: Sequence[str]) -> dict[tuple[Any, ...
     for row in rows:
         found[tuple(row[column] for column in columns)].append(row)
     return found
+
+
+def _words(column: str, value: Any) -> str:
+    name = {"P": "|P|"}.get(column, column)
+    return value if isinstance(value, str) else f"{name} = {value:g}"
 
 
 def _series(line: Sequence[Row], x: str, metric: str) -> picture.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import itertools
 import json
@@ -30,7 +31,7 @@ from laprasdp.pacing.estimate import estimate_unpredicted
 
 ISSUE = ["dataset", "S", "n", "overlap", "method", "split", "accounting", "mae", "mae_min", "mae_max"]
 ISSUE += ["expected_mae", "answered", "epsilon_true", "printed"]
-WORKFLOW = [
+WORKFLOW: list[dict[str, Any]] = [
     {"name": "a", "binning": [{"dimension": "UNIQUE_CARRIER"}]},
     {"name": "b", "binning": [{"dimension": "ORIGIN_STATE_ABR"}, {"dimension": "DISTANCE", "width": 9.0}]},
     {"name": "b", "source": "a"},
@@ -252,6 +253,10 @@ def test_the_estimates_law_is_that_of_all_streams() -> None:
 
 
 # IDEBench
+
+
+def test_examples_of_filters() -> None:
+    assert doctest.testmod(idebench) == (0, 2)
 
 
 def test_a_workflow_computes_what_is_linked() -> None:

@@ -41,6 +41,7 @@ EXPERIMENT = Sweep(
     drawn=(
         "primm-gaussian",
         "histogram-total-gaussian",
+        "cachedp-basic",
         "independent-basic",
         "independent-gaussian",
         "offline-basic",
