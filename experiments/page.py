@@ -24,7 +24,8 @@ VERDICTS = {
     "fails": "fails",
     "cannot hold": "fails",
 }
-HEADS = ("what", "where", "printed", "ours", "ratio")
+HEADS = ("what", "printed", "ours", "ratio", "where")
+FIGURES = (False, True, True, True, False)
 LEGIBLE = 0.7
 """Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
 OPEN = 8
@@ -185,12 +186,10 @@ def _group(group: tuple[str, list[Comparison]]) -> str:
     kind = f' class="{UNEXPLAINED}"' if reason == UNEXPLAINED else ""
     head = f"<p{kind}>{escape(reason)}</p>" if reason else f"<p>Within {LIMIT:.0%} of the printed number.</p>"
     lines = [
-        _line(
-            one.what, [one.table, *map(number, (one.printed, one.ours, one.ratio))], (False, True, True, True)
-        )
+        _line(one.what, [*map(number, (one.printed, one.ours, one.ratio)), one.table], FIGURES[1:])
         for one in members
     ]
-    table = _table(HEADS, lines, "", figures=(False, False, True, True, True))
+    table = _table(HEADS, lines, "", figures=FIGURES)
     unfolded = reason == UNEXPLAINED or (reason and len(members) <= OPEN)
     count = f"{len(members)} number{'s' * (len(members) != 1)}, {spread}"
     return f"{head}\n<details{' open' * bool(unfolded)}><summary>{escape(count)}</summary>{table}</details>"

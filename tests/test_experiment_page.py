@@ -229,7 +229,7 @@ def test_every_comparison_that_differs_shows_a_reason_or_unexplained(drawn: Path
     assert under[STRANGE.what] == UNEXPLAINED
     assert under[NEAR.what] == "Within 15% of the printed number."
     cells = [text for tag, text in reader.texts if tag == "td"]
-    assert [cells[place + 1 :][:3] for place, cell in enumerate(cells) if cell == "Table 2"] == [
+    assert [cells[place - 3 : place] for place, cell in enumerate(cells) if cell == "Table 2"] == [
         ["10.0", "30.0", "3.00"],
         ["202", "348", "1.73"],
         ["186", "195", "1.04"],
