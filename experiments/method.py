@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from experiments.trial import Ints, Outcome, Trial
+from experiments.trial import Ints, Law, Outcome, Trial
 from laprasdp import (
     Answer,
     BudgetExhausted,
@@ -84,7 +84,8 @@ class Own:
         )
         asked = queries(table.domain, trial.stream)
         opened = time.perf_counter()
-        answers, stds, law = np.full(len(asked), math.nan), np.full(len(asked), math.nan), "gaussian"
+        answers, stds = np.full(len(asked), math.nan), np.full(len(asked), math.nan)
+        law: Law = "gaussian"
         for place, query in enumerate(asked):
             try:
                 answer = session.ask(query)

@@ -82,9 +82,9 @@ def summary(truths: Sequence[Floats], outcomes: Sequence[Outcome]) -> dict[str, 
     Returns
     -------
     dict
-        Median over runs of every metric, least and largest MAE; mean of the expected MAE, and its median, which
-        a run whose reserve was halved again and again does not move; mean share that was answered; the
-        largest ε; median seconds.  What is not known is None.
+        Median over runs of every metric, least and largest MAE; mean of the expected MAE, and its median,
+        which a run whose reserve was halved again and again does not move; mean share that was answered;
+        the largest ε; median seconds.  What is not known is None.
     """
     runs = [errors(truth, outcome.answers) for truth, outcome in zip(truths, outcomes, strict=True)]
     expected = [expected_mae(truth, outcome) for truth, outcome in zip(truths, outcomes, strict=True)]

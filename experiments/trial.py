@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from laprasdp.answer import expected_error
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Law = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Outcome:
     epsilon_true: float
     seconds: float
     seconds_setup: float
-    law: Any = "gaussian"
+    law: Law = "gaussian"
 
     @property
     def expected_errors(self) -> Floats:
