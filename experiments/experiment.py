@@ -1,0 +1,104 @@
+"""What an experiment is: cells that can be run apart, what they show, and what the paper printed for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from experiments.data import Data
+
+Size = Literal["smallest", "quick", "standard", "full"]
+Row = dict[str, Any]
+
+
+class Skipped(Exception):
+    """A cell cannot be run here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """
+    A part of an experiment that is run in one piece, in a worker process.
+
+    Attributes
+    ----------
+    key : str
+        Unique within the experiment and stable: a resumed run knows finished cells by it.
+    run : callable
+        Picklable; gives flat rows of plain data.  Raises `Skipped` where it cannot be run here.
+    """
+
+    key: str
+    run: Callable[[], list[Row]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """
+    A number that the paper prints, and ours.
+
+    Attributes
+    ----------
+    table : str
+        Of the paper.
+    what : str
+        Which cell of it.
+    printed, ours : float
+    ratio : float
+        Ours over printed.
+    reason : str or None
+        Why they differ, where they do by more than 15%.
+    """
+
+    table: str
+    what: str
+    printed: float
+    ours: float
+    ratio: float
+    reason: str | None = None
+
+
+class Experiment(Protocol):
+    """
+    One table or figure.
+
+    Attributes
+    ----------
+    name : str
+        The subcommand.
+    title : str
+    question : str
+        One paragraph: what is asked, and how it is set up.
+    claim : str
+        What the rows show.
+    columns : sequence of str
+        The columns of the rows that a person reads, in order.
+    """
+
+    name: str
+    title: str
+    question: str
+    claim: str
+    columns: Sequence[str]
+
+    def cells(self, size: Size, data: Data, seed: int) -> list[Cell]:
+        """
+        What to run.
+
+        Parameters
+        ----------
+        size : {"smallest", "quick", "standard", "full"}
+        data : Data
+        seed : int
+            Every generator of the experiment starts from it.
+        """
+
+    def draw(self, rows: Sequence[Row], figure: Figure) -> None:
+        """Draw the rows of finished cells into an empty figure."""
+
+    def compare(self, rows: Sequence[Row]) -> list[Comparison]:
+        """Each number that the paper prints for this table, beside ours."""

@@ -1,0 +1,263 @@
+"""The report as one page: each experiment with its picture, its claim and the printed numbers beside ours."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Protocol
+
+from experiments.claim import claims
+from experiments.experiment import Comparison, Experiment, Row
+from experiments.picture import number
+from experiments.reason import LIMIT, differs, explain
+
+HOME = Path(__file__).parent
+UNEXPLAINED = "unexplained"
+VERDICTS = {
+    "holds": "holds",
+    "holds in part": "open",
+    "not run": "open",
+    "fails": "fails",
+    "cannot hold": "fails",
+}
+HEADS = ("what", "printed", "ours", "ratio", "where")
+FIGURES = (False, True, True, True, False)
+LEGIBLE = 0.7
+"""Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
+OPEN = 8
+"""Tables up to this many rows are shown unfolded."""
+
+
+class Finished(Protocol):
+    """An experiment after its run, as `run.Result`."""
+
+    @property
+    def experiment(self) -> Experiment: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def skipped(self) -> Mapping[str, str]: ...
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+
+
+def page(results: Sequence[Finished], out: Path) -> Path:
+    """
+    Write ``index.html``, which needs no other file.
+
+    Parameters
+    ----------
+    results : sequence of Finished
+    out : Path
+        Where the pictures ``NAME.svg`` (or ``NAME.png``) lie; the page is written beside them.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    every = [one for result in results for one in result.comparisons]
+    found = [differs(one) for one in every]
+    unknown = sum(off and explain(one) is None for off, one in zip(found, every, strict=True))
+    text = Template((HOME / "page.html").read_text(encoding="utf-8")).substitute(
+        css=(HOME / "page.css").read_text(encoding="utf-8"),
+        facts=_facts(results[0].manifest) if results else "",
+        contents="\n".join(
+            f'<li><a href="#{escape(name)}">{escape(title)}</a></li>'
+            for name, title in [
+                ("claims", "Which printed claims hold"),
+                *((result.experiment.name, result.experiment.title) for result in results),
+            ]
+        ),
+        tally=escape(_tally(len(every), sum(found), unknown)),
+        claims=_claims(every),
+        experiments="\n".join(_section(result, out) for result in results) or "<p>No experiment was run.</p>",
+        note="— stands for no value. The rows of each experiment, with further columns, lie beside this page "
+        "as CSV; its settings and versions as JSON.",
+    )
+    path = out / "index.html"
+    out.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _tally(compared: int, differing: int, unknown: int) -> str:
+    if not compared:
+        return "No printed number was compared."
+    limit = f"{LIMIT:.0%}"
+    return (
+        f"{compared} printed numbers compared: {compared - differing} within {limit}, "
+        f"{differing - unknown} further off with a reason, {unknown} {UNEXPLAINED}."
+    )
+
+
+def _claims(every: Sequence[Comparison]) -> str:
+    lines = []
+    for claim in claims():
+        word, measured = claim.judge(every)
+        kind = VERDICTS.get(word, "open")
+        lines.append(
+            f'<tr><th scope="row">{escape(claim.says)}{_soft(claim.where)}</th>'
+            f'<td><span class="verdict {kind}">{escape(word)}</span>{_soft(measured)}</td>'
+            f'<td class="why">{escape(claim.why)}</td></tr>'
+        )
+    caption = "The paper's claims, what this run shows of them, and why."
+    return _table(("claim", "verdict", "why"), lines, caption, "claims")
+
+
+def _soft(words: str) -> str:
+    return f'<br><span class="soft">{escape(words)}</span>' if words else ""
+
+
+def _section(result: Finished, out: Path) -> str:
+    asked = result.experiment
+    parts = [f"<p>{escape(asked.question)}</p>", _picture(result, out)]
+    if result.rows:
+        parts.append(f'<p class="claim">{escape(asked.claim)}</p>')
+    parts += [
+        _skipped(result.skipped),
+        _comparisons(result.comparisons),
+        _rows(result),
+        _facts(result.manifest),
+    ]
+    name = escape(asked.name)
+    body = "\n".join(filter(None, parts))
+    return (
+        f'<section aria-labelledby="{name}">\n<h2 id="{name}">{escape(asked.title)}</h2>\n{body}\n</section>'
+    )
+
+
+def _picture(result: Finished, out: Path) -> str:
+    asked = result.experiment
+    for suffix, kind in (("svg", "image/svg+xml"), ("png", "image/png")):
+        path = out / f"{asked.name}.{suffix}"
+        if result.rows and path.exists():
+            drawn = path.read_bytes()
+            data, wide = (
+                base64.b64encode(drawn).decode(),
+                re.search(rb'<svg [^>]*\bwidth="([\d.]+)pt"', drawn),
+            )
+            least = LEGIBLE * float(wide[1]) if wide else 0.0
+            alt = escape(f"{asked.title}. {asked.claim} The numbers are in the table of all rows.")
+            caption = escape(f"{asked.title}. Thin bars: least and largest over the runs.")
+            return (
+                '<figure><div class="card" tabindex="0" role="group" aria-label="picture">'
+                f'<img src="data:{kind};base64,{data}" style="min-width:{least:.0f}pt" alt="{alt}"></div>\n'
+                f"<figcaption>{caption}</figcaption></figure>"
+            )
+    return "<p>No picture was drawn.</p>" if result.rows else ""
+
+
+def _skipped(skipped: Mapping[str, str]) -> str:
+    if not skipped:
+        return ""
+    lines = []
+    for reason in dict.fromkeys(skipped.values()):
+        keys = [key for key, why in skipped.items() if why == reason]
+        lines.append(f"<li>{len(keys)} of its cells: {escape(reason)}{_soft(', '.join(keys))}</li>")
+    return f"<h3>Not run</h3>\n<ul>{''.join(lines)}</ul>"
+
+
+def _comparisons(comparisons: Sequence[Comparison]) -> str:
+    """Grouped by reason: what nothing explains first, what agrees last."""
+    if not comparisons:
+        return ""
+    groups: dict[str, list[Comparison]] = {}
+    for one in sorted(comparisons, key=lambda one: (not differs(one), explain(one) is not None)):
+        words = (explain(one) or UNEXPLAINED) if differs(one) else ""
+        groups.setdefault(words, []).append(one)
+    off = [one for one in comparisons if differs(one)]
+    tally = _tally(len(comparisons), len(off), len(groups.get(UNEXPLAINED, ())))
+    return f"<h3>Printed and ours</h3>\n<p>{escape(tally)}</p>\n" + "\n".join(map(_group, groups.items()))
+
+
+def _group(group: tuple[str, list[Comparison]]) -> str:
+    reason, members = group
+    ratios = [one.ratio for one in members]
+    spread = f"ours over printed {number(min(ratios))}"
+    if number(max(ratios)) != number(min(ratios)):
+        spread += f" to {number(max(ratios))}"
+    kind = f' class="{UNEXPLAINED}"' if reason == UNEXPLAINED else ""
+    head = f"<p{kind}>{escape(reason)}</p>" if reason else f"<p>Within {LIMIT:.0%} of the printed number.</p>"
+    lines = [
+        _line(one.what, [*map(number, (one.printed, one.ours, one.ratio)), one.table], FIGURES[1:])
+        for one in members
+    ]
+    table = _table(HEADS, lines, "", figures=FIGURES)
+    unfolded = reason == UNEXPLAINED or (reason and len(members) <= OPEN)
+    count = f"{len(members)} number{'s' * (len(members) != 1)}, {spread}"
+    return f"{head}\n<details{' open' * bool(unfolded)}><summary>{escape(count)}</summary>{table}</details>"
+
+
+def _rows(result: Finished) -> str:
+    if not result.rows:
+        return "<p>No cell of this experiment has rows.</p>"
+    columns = tuple(result.experiment.columns)
+    figures = [all(isinstance(row.get(name), int | float | None) for row in result.rows) for name in columns]
+    lines = [
+        _line(_value(row.get(columns[0])), [_value(row.get(name)) for name in columns[1:]], figures[1:])
+        for row in result.rows
+    ]
+    table = _table(columns, lines, result.experiment.title, figures=figures)
+    return f"<details><summary>All {len(lines)} rows</summary>{table}</details>"
+
+
+def _table(
+    heads: Sequence[str], lines: Iterable[str], caption: str, kind: str = "", figures: Sequence[bool] = ()
+) -> str:
+    """In a box of its own that scrolls, so that the page does not; `figures` are the columns of numbers."""
+    marks = figures or [False] * len(heads)
+    top = "".join(_cell("th", head, mark, ' scope="col"') for head, mark in zip(heads, marks, strict=True))
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    named, kind = escape(caption or "printed and ours"), f' class="{kind}"' if kind else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{named}"><table{kind}>{title}'
+        f"<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _line(head: str, cells: Iterable[str], figures: Iterable[bool]) -> str:
+    """A row of text, of which the first cell names it."""
+    rest = "".join(_cell("td", cell, mark) for cell, mark in zip(cells, figures, strict=True))
+    return "<tr>" + _cell("th", head, False, ' scope="row"') + rest + "</tr>"
+
+
+def _cell(tag: str, text: str, figure: bool, more: str = "") -> str:
+    kind = ' class="number"' if figure else ""
+    return f"<{tag}{more}{kind}>{escape(text)}</{tag}>"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _facts(manifest: Mapping[str, Any]) -> str:
+    """The manifest in one line."""
+    settings, machine = manifest.get("settings", {}), manifest.get("machine", {})
+    said = {
+        "date": manifest.get("date"),
+        "size": settings.get("size"),
+        "seed": settings.get("seed"),
+        "cores": machine.get("cores"),
+        "seconds": manifest.get("seconds"),
+        "seconds in cells": manifest.get("cell_seconds"),
+        **manifest.get("versions", {}),
+    }
+    words = "; ".join(f"{name} {_plain(value)}" for name, value in said.items() if value is not None)
+    return f'<p class="facts">{escape(words)}</p>' if words else ""
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,157 @@
+"""Runs experiments: their cells in worker processes, what is finished kept at once, the report at the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
+
+from experiments import picture
+from experiments.data import Data
+from experiments.experiment import Cell, Comparison, Experiment, Row, Size, Skipped
+from experiments.page import page
+from experiments.store import Store
+
+
+@dataclass(frozen=True)
+class Result:
+    """
+    A finished experiment.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    rows : tuple of dict
+        In the order of the cells.
+    comparisons : tuple of Comparison
+    skipped : dict
+        Key of each cell that could not be run here, and why.
+    manifest : dict
+    """
+
+    experiment: Experiment
+    rows: tuple[Row, ...]
+    comparisons: tuple[Comparison, ...]
+    skipped: dict[str, str]
+    manifest: dict[str, Any]
+
+
+def run(
+    chosen: Sequence[Experiment],
+    *,
+    size: Size,
+    data: Data,
+    seed: int,
+    out: Path,
+    workers: int | None = None,
+    console: Console | None = None,
+) -> list[Result]:
+    """
+    Run experiments and write their report.
+
+    Parameters
+    ----------
+    chosen : sequence of Experiment
+    size : {"smallest", "quick", "standard", "full"}
+    data : Data
+    seed : int
+    out : Path
+        Finished cells in ``NAME/rows.jsonl``; a run that was killed goes on from there.  At the end
+        ``NAME.csv``, ``.json``, ``.png``, ``.svg`` and ``index.html``.
+    workers : int, optional
+        Processes, each with one thread; as many as there are cores otherwise.  0 runs in this process.
+    console : Console, optional
+        For progress; standard error otherwise.
+
+    Returns
+    -------
+    list of Result
+    """
+    console = console or Console(stderr=True)
+    settings = {"size": size, "seed": seed, "data": data.fingerprint()}
+    stores = {e.name: Store(out / e.name, {"name": e.name, **settings}) for e in chosen}
+    cells = {e.name: e.cells(size, data, seed) for e in chosen}
+    began = time.perf_counter()
+    skipped = _finish(chosen, cells, stores, os.cpu_count() or 1 if workers is None else workers, console)
+    seconds = time.perf_counter() - began
+    results = []
+    for experiment in chosen:
+        name, store = experiment.name, stores[experiment.name]
+        kept = [store.finished[cell.key] for cell in cells[name] if cell.key in store.finished]
+        rows = tuple(row for cell in kept for row in cell["rows"])
+        reasons = Counter(skipped[name].values())
+        facts = {"settings": settings, "seconds": round(seconds, 1), "skipped_cells": reasons}
+        store.table(name, rows, experiment.columns)
+        manifest = store.manifest(name, facts)
+        if rows:
+            figure = picture.figure()
+            experiment.draw(rows, figure)
+            picture.save(figure, out / name)
+        results.append(Result(experiment, rows, tuple(experiment.compare(rows)), skipped[name], manifest))
+    page(results, out)
+    return results
+
+
+def _finish(
+    chosen: Sequence[Experiment],
+    cells: dict[str, list[Cell]],
+    stores: dict[str, Store],
+    workers: int,
+    console: Console,
+) -> dict[str, dict[str, str]]:
+    """Run every cell that is not in its store; what was skipped, and why, by experiment."""
+    skipped: dict[str, dict[str, str]] = {experiment.name: {} for experiment in chosen}
+    columns = (TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        tasks, waiting = {}, []
+        for experiment in chosen:
+            name = experiment.name
+            left = [cell for cell in cells[name] if cell.key not in stores[name].finished]
+            done = len(cells[name]) - len(left)
+            tasks[name] = progress.add_task(name, total=len(cells[name]), completed=done)
+            waiting += [(name, cell) for cell in left]
+
+        def keep(name: str, key: str, outcome: tuple[float, list[Row], str | None]) -> None:
+            seconds, rows, missing = outcome
+            if missing is None:
+                stores[name].add(key, seconds, rows)
+            else:
+                if missing not in skipped[name].values():
+                    progress.console.print(f"{name}: skipped: {missing}", highlight=False)
+                skipped[name][key] = missing
+            progress.advance(tasks[name])
+
+        if workers < 1:
+            for name, cell in waiting:
+                keep(name, cell.key, _run(cell))
+            return skipped
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context, initializer=threadpool_limits, initargs=(1,)) as pool:
+            running: dict[Future[Any], tuple[str, str]] = {
+                pool.submit(_run, cell): (name, cell.key) for name, cell in waiting
+            }
+            try:
+                for future in as_completed(running):
+                    keep(*running[future], future.result())
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+    return skipped
+
+
+def _run(cell: Cell) -> tuple[float, list[Row], str | None]:
+    start = time.perf_counter()
+    try:
+        rows, missing = cell.run(), None
+    except Skipped as skip:
+        rows, missing = [], str(skip)
+    return time.perf_counter() - start, rows, missing

@@ -1,0 +1,1 @@
+"""One experiment a file; each is one table or figure, and what it asks."""

@@ -1,0 +1,95 @@
+"""What a method is given and what it hands back: one stream over one table, and the answers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp import Budget
+from laprasdp.answer import expected_error
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Law = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """
+    One stream over one table; the arrays are read-only.
+
+    Attributes
+    ----------
+    counts : (n,) array of int
+        The table: rows in each cell.
+    predictions : (m, n) array of 0 and 1
+        P, one query a row.
+    stream : (S, n) array of 0 and 1
+        In order of arrival.
+    budget : Budget
+    expected_overlap : float, optional
+        Share of the stream that is expected to be predicted, for methods that use it.
+    horizon : int
+        Statements that the budget is paced for, at least S; S where none is given.
+    """
+
+    counts: Ints
+    predictions: Ints
+    stream: Ints
+    budget: Budget
+    expected_overlap: float | None = None
+    horizon: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "horizon", self.horizon or len(self.stream))
+        for name in ("counts", "predictions", "stream"):
+            array = np.array(getattr(self, name), dtype=np.int64)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @property
+    def truth(self) -> Floats:
+        """(S,) exact answers."""
+        return (self.stream @ self.counts).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """
+    What a method did with a trial.
+
+    Attributes
+    ----------
+    answers : (S,) array
+        nan where refused.
+    stds : (S,) array
+        Exact standard deviation of each answer's error, in records, where it is known; nan otherwise.
+    epsilon_true : float
+        The ε that the run is guaranteed, or really spends, at the budget's δ.
+    seconds : float
+        To answer the stream.
+    seconds_setup : float
+        Before the stream.
+    law : {"gaussian", "laplace"}
+        Of the errors.
+    """
+
+    answers: Floats
+    stds: Floats
+    epsilon_true: float
+    seconds: float
+    seconds_setup: float
+    law: Law = "gaussian"
+
+    @property
+    def expected_errors(self) -> Floats:
+        """(S,) expected absolute error of each answer, in records; nan where it is not known."""
+        return self.stds * expected_error(1.0, self.law)
+
+
+Method = Callable[[Trial, int], Outcome]
+"""Answers a trial; the integer seeds its noise."""
