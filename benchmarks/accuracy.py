@@ -32,7 +32,14 @@ SEEDS = {74: 8, 100: 8, 500: 4, None: 2}
 LARGE = (0.0, 0.5, 0.9, 1.0)  # overlaps where one run takes long
 LAPRAS = ("static-gaussian-matrix-heavy", "static-gaussian-query-heavy")
 LAPRAS += ("smooth-gaussian-matrix-heavy", "smooth-gaussian-query-heavy")
-BASELINES = ("independent-basic", "independent-gaussian", "histogram", "histogram-total", *LAPRAS)
+BASELINES = (
+    "independent-basic",
+    "independent-gaussian",
+    "histogram",
+    "histogram-total",
+    "laplace-counts",
+    *LAPRAS,
+)
 METHODS = ("primm", "primm-known", *BASELINES, "clairvoyant")
 FEW = ("primm", "primm-known", "independent-gaussian")
 KNOWN, ENDLESS = "primm-known", "primm-endless"

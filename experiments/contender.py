@@ -92,7 +92,7 @@ PRIMM = own("primm")
 KNOWN = own("primm", told="overlap", name="primm-known")
 INDEPENDENT = (own("independent", "basic"), own("independent"))
 OFFLINE = (own("offline", "basic", told="stream"), own("offline", told="stream"))
-HISTOGRAMS = (own("histogram"), own("histogram-total"))
+HISTOGRAMS = (own("histogram"), own("histogram-total"), own("laplace-counts"))
 SYSTEMS = (
     Contender("cachedp", None, "basic", CacheDP()),
     Contender("pmw", None, "gaussian", PMW()),

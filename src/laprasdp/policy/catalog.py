@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from laprasdp.belief.dense import MAX_CELLS
-from laprasdp.errors import ConfigError
+from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
 from laprasdp.policy.policy import Policy, Setting
-from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.primm_dense import LaplaceCounts, PrimmDense
 from laprasdp.policy.primm_product import PrimmProduct
 
 
 def primm(setting: Setting) -> Policy:
     """PRIMM: over the cells of a small table, over queries on a larger one."""
     return PrimmDense(setting) if setting.domain.size <= MAX_CELLS else PrimmProduct(setting)
+
+
+def laplace_counts(setting: Setting) -> Policy:
+    """Laplace counts of all cells of a small table."""
+    if setting.domain.size > MAX_CELLS:
+        raise UnsupportedQuery(
+            f"laplace-counts is for {MAX_CELLS:,} cells at most, not {setting.domain.size:,}"
+        )
+    return LaplaceCounts(setting)
 
 
 POLICIES: dict[str, Callable[[Setting], Policy]] = {
@@ -25,6 +34,7 @@ POLICIES: dict[str, Callable[[Setting], Policy]] = {
     "primm": primm,
     "independent": Independent,
     "laplace": Laplace,
+    "laplace-counts": laplace_counts,
     "histogram": Histogram,
     "histogram-total": lambda setting: Histogram(setting, total=True),
     "offline": Offline,

@@ -45,13 +45,15 @@ class PrimmDense(Primm):
         cells = setting.domain.size
         vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
-        ratio = math.sqrt(2) * setting.budget.mu / setting.budget.epsilon
-        self._design: Design = design(
-            setting.domain, self._predicted, setting.length, setting.overlap, laplace=ratio
-        )
+        self._design = self._designed()
         self.belief = DenseBelief(cells)
         self._charged = np.zeros(cells, dtype=np.int64)
         self._pure = self._design.pure
+
+    def _designed(self) -> Design:
+        setting = self.setting
+        ratio = math.sqrt(2) * setting.budget.mu / setting.budget.epsilon
+        return design(setting.domain, self._predicted, setting.length, setting.overlap, laplace=ratio)
 
     def allowance(self, position: int) -> int:
         return int(self._slack().max())
@@ -194,3 +196,13 @@ class PrimmDense(Primm):
             if total < best * (1 - 1e-3):
                 best, chosen = total, share
         return chosen
+
+
+class LaplaceCounts(PrimmDense):
+    """Laplace counts of all cells, with the whole ε, whether they are better for every query or not."""
+
+    name = "laplace-counts"
+
+    def _designed(self) -> Design:
+        even = np.eye(self.setting.domain.size)
+        return Design(even, 1.0, even, even, pure=True)
