@@ -174,3 +174,14 @@ def test_a_raise_after_the_last_unit_lets_the_stream_go_on(pace: type[Pacing]) -
     assert pacing.allowance(61) == 0
     pacing.grow(split_budget(total, "query-heavy", predicted=False), 2 * total, 61)
     assert pacing.allowance(61) > total // 4
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_twice_the_budget_is_about_twice_the_allowance(pace: type[Pacing]) -> None:
+    total = 1 << 30
+    pools = split_budget(total, "query-heavy", predicted=False)
+    pacing = pace(pools, total, 100, Reading())
+    spends(pacing, [True])
+    before = pacing.allowance(2)
+    pacing.grow(pools, 2 * total, 2)
+    assert 1.9 * before < pacing.allowance(2) < 2.5 * before

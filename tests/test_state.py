@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Raise, Refusal, Release
+from laprasdp.ledger.ledger import Raise, Refusal, Release, Stamp, Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.opening import open_session
 
@@ -135,3 +137,28 @@ def test_a_ledger_that_passes_its_budget_is_not_gone_on_with() -> None:
         transaction.append(release.entry)
     with pytest.raises(lp.LedgerError, match="entry 2 of the ledger: the budget has no room"):
         opened(ledger=ledger, horizon=1)
+
+
+class Failing(MemoryLedger):
+    """Loses every transaction from some moment on, at its end."""
+
+    fails = False
+
+    @contextmanager
+    def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
+        with super().transaction(stamp) as transaction:
+            yield transaction
+            if self.fails:
+                raise OSError("disk full")
+
+
+def test_a_raise_that_is_not_kept_changes_nothing() -> None:
+    ledger = Failing()
+    session = opened(ledger=ledger)
+    session.ask(count(1))
+    before = session.spent, session.remaining
+    ledger.fails = True
+    with pytest.raises(OSError, match="disk full"):
+        session.raise_budget(MORE)
+    assert session.budget == BUDGET
+    assert (session.spent, session.remaining) == before

@@ -98,7 +98,6 @@ class Session:
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
         self._state = State(policy, caps or {})
         self._torn = False  # it may have learned what is not kept, or a part of an entry
-        self._catch_up(ledger.since)
         if self.budget != wanted:
             raise LedgerError(
                 f"the ledger's budget is {self.budget}, not {wanted}: open it with its own, then raise_budget"
@@ -126,8 +125,8 @@ class Session:
 
     @property
     def budget(self) -> Budget:
-        """The whole budget."""
-        return self._policy.setting.budget
+        """The whole budget, as last raised."""
+        return self._present.budget
 
     @property
     def unit(self) -> str:
@@ -137,12 +136,12 @@ class Session:
     @property
     def spent(self) -> float:
         """What is spent by all sessions on the ledger: ε under basic accounting, μ² under Gaussian."""
-        return self._present.spent
+        return self._present.filter.spent
 
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
-        return self._present.remaining
+        return self._present.filter.remaining
 
     @property
     def epsilon_spent(self) -> float:
@@ -151,7 +150,7 @@ class Session:
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
-        return make_plan(self._policy, self._predicted)
+        return make_plan(self._present.policy, self._predicted)
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
@@ -250,7 +249,7 @@ class Session:
         """
         with self._transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
-            append(Raise(self.budget, budget))
+            append(Raise(self._state.budget, budget))
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
@@ -337,8 +336,8 @@ class Session:
         return self._state.filter
 
     @property
-    def _present(self) -> Filter:
-        """The filter after everything that is kept now."""
+    def _present(self) -> State:
+        """The state after everything that is kept now."""
         with self._lock:
             self._catch_up(self._ledger.since)
-            return self._filter
+            return self._state
