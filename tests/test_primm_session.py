@@ -190,6 +190,10 @@ def most_charged(ledger: MemoryLedger, domain: lp.Domain, max_rows: int) -> Frac
             continue
         measurement = entry.measurement
         assert isinstance(measurement, Rows)
+        if entry.charge.pure:  # everything, on every cell, for an ε that is within the budget's
+            assert measurement.laplace_epsilon(max_rows) <= Fraction(BUDGET.epsilon)
+            charged = [a + b for a, b in zip(charged, entry.charge.amounts.vector().tolist(), strict=True)]
+            continue
         written = np.stack([query.vector() for query in measurement.queries]).astype(object)
         rows = (
             measurement.matrix * written
