@@ -69,7 +69,8 @@ def compare(rows: Sequence[Row], table: str, metrics: Sequence[str] = ("mae",)) 
 
 
 def _compared(table: str, what: str, number: float, row: Row, metric: str) -> Comparison:
-    return Comparison(f"Table {table}", what, number, row[metric], round(row[metric] / number, 4))
+    where = table if table == "text" else f"Table {table}"
+    return Comparison(where, what, number, row[metric], round(row[metric] / number, 4))
 
 
 def _name(row: Row) -> str:

@@ -97,6 +97,9 @@ class Experiment(Protocol):
             Every generator of the experiment starts from it.
         """
 
+    def finish(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows of all finished cells, with what only all of them together tell."""
+
     def draw(self, rows: Sequence[Row], figure: Figure) -> None:
         """Draw the rows of finished cells into an empty figure."""
 

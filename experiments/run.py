@@ -88,7 +88,7 @@ def run(
     for experiment in chosen:
         name, store = experiment.name, stores[experiment.name]
         kept = [store.finished[cell.key] for cell in cells[name] if cell.key in store.finished]
-        rows = tuple(row for cell in kept for row in cell["rows"])
+        rows = tuple(experiment.finish([row for cell in kept for row in cell["rows"]]))
         reasons = Counter(skipped[name].values())
         facts = {"settings": settings, "seconds": round(seconds, 1), "skipped_cells": reasons}
         store.table(name, rows, experiment.columns)

@@ -124,6 +124,8 @@ class Sweep:
         Columns of which each combination of values gets a panel.
     x : str
         Column along the horizontal axis.
+    ranked : tuple of str
+        Where it is not empty: a row is `best` if its first metric is the least of those that agree on these.
     """
 
     name: str
@@ -138,6 +140,7 @@ class Sweep:
     panels: tuple[str, ...] = ("dataset",)
     x: str = "overlap"
     columns: Sequence[str] = COLUMNS
+    ranked: tuple[str, ...] = ()
 
     def cells(self, size: Size, data: Data, seed: int) -> list[Cell]:
         """One method on one kind of stream each."""
@@ -149,6 +152,18 @@ class Sweep:
             )
             for scenario in self.scenarios(size, data)
             for contender in self.contenders(size)
+        ]
+
+    def finish(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows, with `best` where the experiment ranks them."""
+        if not self.ranked:
+            return list(rows)
+        metric = self.metrics[0]
+        least = {
+            values: min(row[metric] for row in part) for values, part in _grouped(rows, self.ranked).items()
+        }
+        return [
+            {**row, "best": row[metric] == least[tuple(row[name] for name in self.ranked)]} for row in rows
         ]
 
     def draw(self, rows: Sequence[Row], figure: Figure) -> None:

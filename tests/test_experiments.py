@@ -238,6 +238,16 @@ def test_rows_find_the_papers_numbers() -> None:
     assert printed(row | {"method": "smooth", "overlap": 0.5, "Q": 50}, "6", "nmae") == pytest.approx(0.323)
 
 
+def test_the_best_of_those_that_agree_is_marked() -> None:
+    rows = [
+        {"dataset": "a", "overlap": 0.5, "method": method, "accounting": "basic", "mae": mae}
+        for method, mae in (("static", 3.0), ("static", 2.0), ("smooth", 9.0))
+    ]
+    splits: Any = named("splits")
+    assert [row["best"] for row in splits.finish(rows)] == [False, True, True]
+    assert named("overlap").finish(rows) == rows
+
+
 # the estimator
 
 

@@ -96,6 +96,10 @@ class Estimator:
             if count >= warm_up_length(horizon)
         ]
 
+    def finish(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows as they are."""
+        return list(rows)
+
     def draw(self, rows: Sequence[Row], figure: Figure) -> None:
         """Exact variance and its bound against B."""
         horizons = sorted({row["S"] for row in rows})

@@ -118,6 +118,10 @@ class Flights:
             for method in methods
         ]
 
+    def finish(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows as they are."""
+        return list(rows)
+
     def draw(self, rows: Sequence[Row], figure: Figure) -> None:
         """Expected errors at S = 100 against overlap."""
         (axes,) = picture.panels(figure)

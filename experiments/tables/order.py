@@ -39,8 +39,8 @@ EXPERIMENT = Sweep(
         "them come first, or last? Gowalla, S = |P| = 100."
     ),
     claim=(
-        "Bad-first order costs Smooth little: the estimate is S then, and each query gets its share "
-        "of it. PRIMM's pacing assumes no order."
+        "When all unpredicted queries come first, Static and Smooth have up to 2.5 times their "
+        "error in random order (overlap 0.7); PRIMM has at most 1.15 times."
     ),
     scenarios=scenarios,
     contenders=contenders,
