@@ -89,7 +89,10 @@ class Log:
 
     def lines(self, start: int, stop: int) -> Log:
         """The lines from `start` up to `stop`; statements keep their numbers."""
-        part = slice(start, stop)
+        return self.chosen(slice(start, stop))
+
+    def chosen(self, part: slice | npt.NDArray[np.int64]) -> Log:
+        """Some of the lines; statements keep their numbers."""
         times = None if self.times is None else self.times[part]
         return replace(self, ids=self.ids[part], times=times, sessions=self.sessions[part])
 
@@ -217,7 +220,8 @@ def _numbered(
         found.append(number)
     empty = numbers.setdefault(None, len(numbers)) if coded.null_count else -1
     table = np.array([*found, empty], dtype=np.int32)
-    return table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+    numbered: Ints = table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+    return numbered
 
 
 def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> Ints:

@@ -56,6 +56,7 @@ class LogSource:
         import duckdb
 
         self._path = Path(path)
+        self._relation, self._values = "", list[str]()
         if not self._path.is_file():
             raise ConfigError(f"{self._path}: there is no such log")
         if not self._path.stat().st_size:
@@ -128,10 +129,10 @@ class LogSource:
                 ).fetchall()
             ]
             table = names[0] if table is None and len(names) == 1 else table
-            if table not in names:
+            if table is None or table not in names:
                 raise ConfigError(f"{self._path}: name the table with the log; there are {', '.join(names)}")
             quoted = table.replace('"', '""')
-            self._relation, self._values = f'log."{quoted}"', []
+            self._relation = f'log."{quoted}"'
         elif suffix in _READERS:
             self._relation, self._values = _READERS[suffix], [str(self._path)]
         else:
@@ -140,7 +141,7 @@ class LogSource:
         return {name: kind for name, kind, *_ in described.fetchall()}
 
 
-def _match(path: Path, found: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
+def _match(path: Path, found: dict[str, str], named: Mapping[str, str]) -> dict[str, str]:
     folded = {name.casefold(): name for name in reversed(found)}
     matched = {}
     for what, usual in NAMES.items():

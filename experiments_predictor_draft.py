@@ -1,0 +1,121 @@
+"""Brushes of real users as counting queries: learned predictions against frequencies, each user left out once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from laprasdp import Bins, Domain
+from laprasdp.predict.frequency import Frequency
+from laprasdp.predict.log import Log
+from laprasdp.predict.mixture import Mixture
+from laprasdp.predict.model import Context, Predictor
+from laprasdp.predict.template import Key, Splitter
+
+SIZES = (50, 100, 200, 500)
+FIRST = 500
+TABLE = "flights"
+
+
+def brushes(folder: Path) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
+    """
+    The domain of the flights views, and for each user the task and the query of each brush, in order.
+
+    A brush is widened to the bins it touches; one that moves inside its bins, or clears the selection where
+    it stands, asks nothing new and is dropped with the query before it.
+    """
+    setup = json.loads((folder / "crossfilter_setup.json").read_text())["flights"]
+    views = {view["name"]: view["binning"][0] for view in setup}
+    traces = pd.read_parquet(folder / "crossfilter_traces.parquet")
+    traces = traces[traces.dataset == "flights"].astype({"dimension": str, "user": str, "task": str})
+    width = traces.dimension.map(lambda name: views[name]["width"]).astype(float)
+    start = traces.dimension.map(lambda name: views[name]["reference"]).astype(float)
+    traces["low"] = np.floor((traces.lo - start) / width).astype(int)
+    traces["high"] = np.maximum(np.ceil((traces.hi - start) / width).astype(int), traces.low + 1)
+    tops = traces.groupby("dimension").high.max()
+    edges = {
+        name: [view["reference"] + i * view["width"] for i in range(int(tops[name]) + 1)]
+        for name, view in views.items()
+    }
+    domain = Domain({name: Bins(values) for name, values in edges.items()})
+    splitter, users = Splitter(), dict[str, list[tuple[str, Key]]]()
+    for user, own in traces.groupby("user", sort=True):
+        users[user] = []
+        for task, lines in own.groupby("task", sort=False):
+            last = None
+            for name, low, high in zip(lines.dimension, lines.low, lines.high, strict=True):
+                values = edges[name]
+                text = (
+                    f"SELECT COUNT(*) FROM {TABLE} WHERE {name} >= {values[low]} AND {name} < {values[high]}"
+                )
+                if text != last:
+                    users[user].append((task, splitter.split(text)))
+                last = text
+    return domain, users
+
+
+def log_of(domain: Domain, users: dict[str, list[tuple[str, Key]]]) -> Log:
+    """One user after another, as if they had come one after the other; each task of a user is a session."""
+    numbers: dict[Key, int] = {}
+    sessions: dict[tuple[str, str], int] = {}
+    ids = [numbers.setdefault(key, len(numbers)) for own in users.values() for _, key in own]
+    inside = [
+        sessions.setdefault((user, task), len(sessions)) for user, own in users.items() for task, _ in own
+    ]
+    return Log(
+        domain, TABLE, tuple(numbers), np.array(ids, dtype=np.int32), None, np.array(inside, dtype=np.int32)
+    )
+
+
+def hits(
+    predictor: Predictor, log: Log, stream: list[Key], every: int | None
+) -> dict[int, float]:
+    """Share of the stream that is in P: chosen once, or again after each `every` statements."""
+    step = every or len(stream)
+    found: Counter[int] = Counter()
+    for begin in range(0, len(stream), step):
+        spread = predictor.expected_counts(step, Context(session=tuple(stream[:begin])))
+        ranked = [key for key, _ in spread.ranked(log, SIZES[-1])]
+        for size in SIZES:
+            chosen = set(ranked[:size])
+            found[size] += sum(key in chosen for key in stream[begin : begin + step])
+    return {size: found[size] / len(stream) for size in SIZES}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the traces")
+    parser.add_argument("--every", type=int, default=25, help="statements between two choices of P")
+    given = parser.parse_args()
+    domain, users = brushes(given.data)
+    rows: dict[str, list[dict[int, float]]] = {}
+    for user, own in users.items():
+        log = log_of(domain, {name: lines for name, lines in users.items() if name != user})
+        stream = [key for _, key in own][:FIRST]
+        for name, make, every in (
+            ("frequency", Frequency, None),
+            ("mixture", lambda: Mixture(FIRST), None),
+            ("mixture, re-planned", lambda: Mixture(given.every), given.every),
+        ):
+            predictor = make()
+            predictor.fit(log)
+            found = hits(predictor, log, stream, every)
+            rows.setdefault(name, []).append(found)
+            print(user[:8], name, {k: round(v, 3) for k, v in found.items()}, file=sys.stderr)
+            if isinstance(predictor, Mixture):
+                weights = predictor.session_weights if every else predictor.weights
+                print("   ", {k: round(v, 2) for k, v in weights.items() if v > 0.02}, file=sys.stderr)
+    for name, found in rows.items():
+        means = {size: float(np.mean([one[size] for one in found])) for size in SIZES}
+        print(json.dumps({"predictor": name, "hit_rate": means}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
