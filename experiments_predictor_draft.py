@@ -1,4 +1,4 @@
-"""Brushes of real users as counting queries: learned predictions against frequencies, each user left out once."""
+"""Brushes of real users as counting queries: what learned predictions hold of a user who was left out."""
 
 from __future__ import annotations
 
@@ -61,21 +61,16 @@ def brushes(folder: Path) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
 
 
 def log_of(domain: Domain, users: dict[str, list[tuple[str, Key]]]) -> Log:
-    """One user after another, as if they had come one after the other; each task of a user is a session."""
+    """One user after another, as if they had come one after the other; each is a session."""
     numbers: dict[Key, int] = {}
-    sessions: dict[tuple[str, str], int] = {}
     ids = [numbers.setdefault(key, len(numbers)) for own in users.values() for _, key in own]
-    inside = [
-        sessions.setdefault((user, task), len(sessions)) for user, own in users.items() for task, _ in own
-    ]
+    inside = [place for place, own in enumerate(users.values()) for _ in own]
     return Log(
         domain, TABLE, tuple(numbers), np.array(ids, dtype=np.int32), None, np.array(inside, dtype=np.int32)
     )
 
 
-def hits(
-    predictor: Predictor, log: Log, stream: list[Key], every: int | None
-) -> dict[int, float]:
+def hits(predictor: Predictor, log: Log, stream: list[Key], every: int | None) -> dict[int, float]:
     """Share of the stream that is in P: chosen once, or again after each `every` statements."""
     step = every or len(stream)
     found: Counter[int] = Counter()
@@ -109,7 +104,7 @@ def main() -> int:
             rows.setdefault(name, []).append(found)
             print(user[:8], name, {k: round(v, 3) for k, v in found.items()}, file=sys.stderr)
             if isinstance(predictor, Mixture):
-                weights = predictor.session_weights if every else predictor.weights
+                weights = predictor.weights["session" if every else "stream"]
                 print("   ", {k: round(v, 2) for k, v in weights.items() if v > 0.02}, file=sys.stderr)
     for name, found in rows.items():
         means = {size: float(np.mean([one[size] for one in found])) for size in SIZES}

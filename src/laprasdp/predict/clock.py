@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
 from bisect import bisect_right
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
 
-from laprasdp.predict.component import Component, TINY, normal
+from laprasdp.predict.component import Component, normal
 from laprasdp.predict.log import Floats, Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
@@ -17,7 +17,7 @@ from laprasdp.predict.window import LIMIT, Shapes
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 168  # hours
-BACK_OFF = 20.0  # lines for which an hour of the week leans on the same hour of all days
+BACK_OFF = 4.0  # lines for which an hour of the week leans on the same hour of all days
 MAX_HOURS = 24 * 366
 
 
@@ -39,7 +39,7 @@ class Rhythm(Component):
         self._size = n
         pairs, counts = np.unique(hours % WEEK * n + log.ids, return_counts=True)
         self._of_week, self._ids, self._counts = pairs // n, pairs % n, counts.astype(float)
-        self._known = np.bincount(log.ids, minlength=n) / len(log)
+        self._known = np.bincount(log.ids, minlength=n).astype(float) / len(log)
 
     def shares(self, horizon: int, context: Context) -> Spread:
         if self._known is None:
@@ -47,7 +47,6 @@ class Rhythm(Component):
         slices = self._profile.ahead(self._end if context.at is None else context.at, horizon)
         of_week = np.bincount(self._of_week, self._counts, minlength=WEEK)
         of_day = of_week.reshape(7, 24).sum(axis=0)
-        total = np.zeros(self._size)
         share = np.zeros(WEEK)
         for hour, part in slices.items():
             share[hour % WEEK] += part
@@ -56,8 +55,8 @@ class Rhythm(Component):
         day_share = (share * BACK_OFF / (of_week + BACK_OFF)).reshape(7, 24).sum(axis=0)
         day = np.tile(day_share / (of_day + BACK_OFF), 7)
         rest = float((day_share * BACK_OFF / (of_day + BACK_OFF)).sum())
-        total = np.bincount(self._ids, self._counts * (own + day)[self._of_week], minlength=self._size)
-        return normal(Spread(total + rest * self._known))
+        counted = self._counts * (own + day)[self._of_week]
+        return normal(Spread(np.bincount(self._ids, counted, self._size) + rest * self._known))
 
 
 class Profile:

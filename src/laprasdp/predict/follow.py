@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
 
-from laprasdp.predict.component import Component, TINY, normal
+from laprasdp.predict.component import Component, normal
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
-from laprasdp.predict.window import LIMIT, Shapes, frequent, moved_by
+from laprasdp.predict.window import LIMIT, Rungs, Shapes, frequent, moved_by
 
 TRUST = 3.0  # lines for which a statement leans on the moves of all, and these on frequencies
 MOVES = 40
-SETTLED = 200  # steps after which a chain has forgotten where it began
+SETTLED = 100  # steps after which a chain has forgotten where it began
+
+Moves = Counter[tuple[int, ...]]
 
 
 class Following(Component):
@@ -39,75 +42,75 @@ class Following(Component):
         self._numbers, top = frequent(log)
         order = np.argsort(log.sessions, kind="stable")
         ids, sessions = log.ids[order].astype(np.int64), log.sessions[order]
-        inside = sessions[1:] == sessions[:-1]
+        inside = (sessions[1:] == sessions[:-1]) & (sessions[0] != sessions[-1])
         before, after = ids[:-1][inside], ids[1:][inside]
-        self._base = np.bincount(ids, minlength=n) / max(len(ids), 1)
         pairs, counts = np.unique(before * n + after, return_counts=True)
-        self._chain = sparse.csr_array(
-            (counts.astype(float), (pairs // n, pairs % n)), shape=(n, n)
-        )
-        followed = np.bincount(before, minlength=n).astype(float)
+        before, after = pairs // n, pairs % n
+        followed = np.bincount(before, counts, minlength=n)
+        self._base = np.bincount(ids, minlength=n) / max(len(ids), 1)
         self._own = followed / (followed + TRUST)
-        self._chain = sparse.csr_array(
-            self._chain.multiply((1 / np.maximum(followed + TRUST, TINY))[:, None])
-        )
-        moves = self._moves(log, pairs // n, pairs % n, counts)
+        shares = counts / (followed[before] + TRUST)
+        self._chain = sparse.csr_array((shares, (after, before)), shape=(n, n))
+        best = np.argsort(-counts, kind="stable")[:LIMIT]
+        moves = self._moves(log, before[best].tolist(), after[best].tolist(), counts[best].tolist())
         self._moved = self._matrix(log, [number for number, _ in top], moves)
 
     def shares(self, horizon: int, context: Context) -> Spread:
         last = self._numbers.get(context.session[-1]) if context.session else None
+        state, total = np.zeros(len(self._base)), np.zeros(len(self._base))
         if last is None:
-            return Spread(np.zeros(len(self._base)))
-        state = np.zeros(len(self._base))
+            return Spread(total)
         state[last] = 1.0
-        total = np.zeros(len(self._base))
         steps = min(horizon, SETTLED)
-        backward, sideways = self._chain.T.tocsr(), self._moved.T.tocsr()
         for _ in range(steps):
-            open_mass = state * (1 - self._own)
-            moved = sideways @ open_mass
-            following = backward @ state + moved
+            following = self._chain @ state + self._moved @ (state * (1 - self._own))
             state = following + self._base * max(1 - float(following.sum()), 0.0)
             total += state
         return normal(Spread(total + state * (horizon - steps)))
 
-    def _moves(self, log: Log, before: np.ndarray, after: np.ndarray, counts: np.ndarray) -> dict[str, Counter]:
-        found: dict[str, Counter[tuple[int, ...]]] = defaultdict(Counter)
-        top = np.argsort(-counts, kind="stable")[:LIMIT]
-        for first, second, count in zip(*(a[top].tolist() for a in (before, after, counts)), strict=True):
+    def _moves(
+        self, log: Log, before: Sequence[int], after: Sequence[int], counts: Sequence[int]
+    ) -> dict[str, Moves]:
+        """How often each move was made in each template."""
+        found: dict[str, Moves] = defaultdict(Counter)
+        for first, second, count in zip(before, after, counts, strict=True):
             one, two = log.statements[first], log.statements[second]
             if one.shape == two.shape and one != two:
-                rungs = self._shapes.of(one)
-                places = [
-                    (None, None) if ladder is None else (ladder.place(a), ladder.place(b))
-                    for ladder, a, b in zip(rungs, one.literals, two.literals, strict=True)
-                ]
-                if all(a is not None and b is not None for a, b in places):
-                    found[one.shape][tuple(b - a for a, b in places)] += count  # type: ignore[operator]
+                move = _move(one, two, self._shapes.of(one))
+                if move is not None:
+                    found[one.shape][move] += count
         return found
 
-    def _matrix(self, log: Log, states: list[int], moves: dict[str, Counter]) -> sparse.csr_array:
-        """From each state to where a move takes it; rows sum to at most TRUST-damped 1."""
+    def _matrix(self, log: Log, states: Sequence[int], moves: dict[str, Moves]) -> sparse.csr_array:
+        """Where moves take each state, one a column; n moves are trusted n/(n + TRUST)."""
         rows, columns, values = [], [], []
         for number in states:
             key = log.statements[number]
-            found = moves.get(key.shape)
-            if not found:
-                continue
-            known = found.total() / (found.total() + TRUST)
-            landed: list[tuple[int, float]] = []
+            found = moves.get(key.shape, Counter())
+            landed: list[tuple[int, int]] = []
             for steps, count in found.most_common(MOVES):
                 target = moved_by(key, self._shapes.of(key), dict(enumerate(steps)))
                 place = None if target is None else self._numbers.get(target)
                 if place is not None:
-                    landed.append((place, float(count)))
-            whole = sum(count for _, count in landed)
-            for place, count in landed:
-                rows.append(number)
-                columns.append(place)
-                values.append(known * count / whole)
+                    landed.append((place, count))
+            whole = sum(count for _, count in landed) * (1 + TRUST / max(found.total(), 1))
+            rows += [place for place, _ in landed]
+            columns += [number] * len(landed)
+            values += [count / whole for _, count in landed]
         n = len(log.statements)
         return sparse.csr_array((values, (rows, columns)), shape=(n, n))
+
+
+def _move(one: Key, two: Key, rungs: Rungs) -> tuple[int, ...] | None:
+    """The steps from one statement to another of its template; None where a literal has no ladder."""
+    steps = []
+    for ladder, first, second in zip(rungs, one.literals, two.literals, strict=True):
+        start = None if ladder is None else ladder.place(first)
+        stop = None if ladder is None else ladder.place(second)
+        if start is None or stop is None:
+            return None
+        steps.append(stop - start)
+    return tuple(steps)
 
 
 class Recall(Component):

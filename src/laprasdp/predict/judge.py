@@ -10,7 +10,7 @@ from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.predict.template import Key
 from laprasdp.sql.parse import Statement, parse
 
-MAX_PARSES = 20_000
+MAX_PARSES = 10_000
 PATIENCE = 20
 OTHER_TABLE = "about another table"
 TOO_MANY = f"not read: more than {MAX_PARSES:,} different statements need the parser"

@@ -87,7 +87,7 @@ class Log:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def lines(self, start: int, stop: int) -> Log:
+    def lines(self, start: int, stop: int | None) -> Log:
         """The lines from `start` up to `stop`; statements keep their numbers."""
         return self.chosen(slice(start, stop))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from laprasdp.predict.blend import Blend, Case, Templates, make_case
 from laprasdp.predict.clock import Rhythm, Sliding
-from laprasdp.predict.component import TINY, Component, decay, good_turing
+from laprasdp.predict.component import Component, decay, good_turing
 from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.frequency import Frequency
 from laprasdp.predict.log import Floats, Log
@@ -18,21 +19,13 @@ from laprasdp.predict.score import asked_at_all
 from laprasdp.predict.window import Neighbours, Parts, Shapes
 
 HELD_OUT = 0.2
-WINDOWS = (4, 16)  # fewer for a long log, so that about WORK lines are gone through
+WINDOWS = (4, 8)  # fewer for a long log, so that about WORK lines are gone through
 WORK = 1_000_000
-SESSIONS = 24  # places in each window from where the next lines of a session are foretold
+SESSIONS = 12  # places in each window from where the next lines of a session are foretold
 MEMORY = 500  # statements of a session that are looked back on
-PRIOR = 2.0  # lines that speak for each component before any is seen
+SURE = 10.0
+SEVERAL = 4
 CLUMPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, math.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class _Case:
-    """A window that came after what the components were fitted on: their shares of its lines."""
-
-    shares: Floats  # (lines, components)
-    covered: Floats  # (lines,) whether any component knew of the statement
-    seen: Floats  # (lines,) whether the log held it
 
 
 class Mixture(Predictor):
@@ -46,10 +39,9 @@ class Mixture(Predictor):
 
     Notes
     -----
-    Weights maximise the likelihood of the lines of up to `WINDOWS` windows in the last fifth of the log, each
-    foretold by components that were fitted on the lines before it (expectation–maximisation with a Dirichlet
-    prior).  There are two sets: for a stream that begins, and for a session that goes on.  B₀ is Good and
-    Turing's estimate, times what it was off by on the windows.
+    Weights are learned on windows in the last fifth of the log, each foretold by components that were fitted
+    on the lines before it; see `Blend`.  There are two sets: for a stream that begins, and for a session that
+    goes on.  B₀ is Good and Turing's estimate, times what it was off by on the windows.
     """
 
     def __init__(self, horizon: int) -> None:
@@ -61,59 +53,68 @@ class Mixture(Predictor):
         return self._missing
 
     @property
-    def weights(self) -> dict[str, float]:
-        """The share of each component in a stream that begins."""
-        return dict(zip(self._names, self._fresh.tolist(), strict=True))
-
-    @property
-    def session_weights(self) -> dict[str, float]:
-        """The share of each component in a session that goes on."""
-        return dict(zip(self._names, self._inside.tolist(), strict=True))
+    def weights(self) -> dict[str, dict[str, float]]:
+        """The share of each component in the choice of a template: for a new stream, and inside a session."""
+        return {
+            when: dict(zip(self._names, blend.outer.tolist(), strict=True))
+            for when, blend in (("stream", self._fresh), ("session", self._inside))
+        }
 
     def fit(self, log: Log) -> None:
-        parts = _parts(log, self._horizon)
+        parts, templates = _parts(log, self._horizon), Templates(log.statements)
         self._names = list(parts)
-        fresh, inside, turing = list[_Case](), list[_Case](), list[float]()
-        spreads: list[tuple[Log, Log, list[Spread]]] = []
-        for origin, stop in _windows(len(log), self._horizon):
+        fresh, inside, turing = list[Case](), list[Case](), list[float]()
+        spreads: list[tuple[Log, list[Spread]]] = []
+        for origin, stop in _windows(log, self._horizon):
             before, after = log.lines(0, origin), log.lines(origin, stop)
             fitted = _fitted(parts, before)
-            at = None if after.times is None else float(after.times[0])
-            shares = [one.shares(len(after), Context(at=at)) for one in fitted]
-            fresh.append(_case(shares, before, after))
-            spreads.append((before, after, shares))
+            shares = _foretold(fitted, after)
+            fresh.append(make_case(shares, before, after, templates))
+            spreads.append((after, shares))
             turing.append(_turing(before))
             for context, following in _sessions(log, origin, self._horizon):
                 shares = [one.shares(len(following), context) for one in fitted]
-                inside.append(_case(shares, before, following))
-        self._fresh = _weights(fresh, len(parts))
-        self._inside = _weights(inside, len(parts))
+                inside.append(make_case(shares, before, following, templates))
+        self._fresh = Blend(fresh, len(parts), templates)
+        self._inside = Blend(inside or fresh, len(parts), templates)
         now = _turing(log)
-        self._missing = _corrected(now, turing, [1 - case.seen for case in fresh])
-        self._uncovered = _corrected(now, turing, [1 - case.covered for case in fresh])
-        self.clumping = _clumping([(after, self._mixed(s, self._fresh)) for _, after, s in spreads])
+        self._missing = _corrected(now, turing, [~case.seen for case in fresh], fresh)
+        self._uncovered = _corrected(now, turing, [~case.covered for case in fresh], fresh)
+        self.clumping = _clumping([(after, self._fresh.mixed(s)) for after, s in spreads])
+        self._follow_drift(parts, log, templates)
         self._fitted = _fitted(parts, log)
 
     def expected_counts(self, horizon: int, context: Context) -> Spread:
         shares = [one.shares(horizon, context) for one in self._fitted]
-        weights = self._inside if context.session else self._fresh
-        return self._mixed(shares, weights).times(horizon * (1 - self._uncovered))
+        blend = self._inside if context.session else self._fresh
+        return blend.mixed(shares).times(horizon * (1 - self._uncovered))
 
-    def _mixed(self, shares: Sequence[Spread], weights: Floats) -> Spread:
-        """The components' shares, weighted; those with nothing to say do not count."""
-        present = [(w, s) for w, s in zip(weights.tolist(), shares, strict=True) if s.total > 0]
-        whole = max(sum(w for w, _ in present), TINY)
-        mixed = Spread(np.zeros_like(shares[0].known))
-        for weight, share in present:
-            mixed = mixed.plus(share.times(weight / whole))
-        return mixed
+    def _follow_drift(
+        self, parts: dict[str, Callable[[], Component]], log: Log, templates: Templates
+    ) -> None:
+        """
+        Weights and B₀ from the latest half window alone, if they are surely better there.
+
+        Learned on its first half they have to beat those of all windows by `SURE` nats on the second.
+        """
+        half = min(self._horizon, len(log)) // 4
+        if half < 1 or _one_after_another(log):
+            return
+        origin = len(log) - 2 * half
+        before, first, second = log.lines(0, origin), log.lines(origin, origin + half), log.lines(-half, None)
+        shares = _foretold(_fitted(parts, before), log.lines(origin, None))
+        early, late = (make_case(shares, before, part, templates) for part in (first, second))
+        if Blend([early], len(parts), templates).nats(late) - self._fresh.nats(late) > SURE:
+            self._fresh = Blend([early, late], len(parts), templates)
+            self._uncovered = _share([~early.covered, ~late.covered], [early, late])
+            self._missing = _share([~early.seen, ~late.seen], [early, late])
 
 
 def _parts(log: Log, horizon: int) -> dict[str, Callable[[], Component]]:
     """The components, by name."""
     shapes = Shapes(log.domain)
     parts: dict[str, Callable[[], Component]] = {"frequency": Frequency}
-    life = float(horizon)
+    life = max(horizon / 4, 1.0)
     while life < len(log) / 2:
         parts[f"frequency, half-life {life:g}"] = _recent(life)
         life *= 4
@@ -141,19 +142,44 @@ def _fitted(parts: dict[str, Callable[[], Component]], log: Log) -> list[Compone
     return fitted
 
 
-def _windows(lines: int, horizon: int) -> list[tuple[int, int]]:
-    """Up to `WINDOWS` windows in the last fifth of the log."""
+def _foretold(fitted: Sequence[Component], after: Log) -> list[Spread]:
+    """What each component says of the lines to come, knowing only how many they are and when they begin."""
+    at = None if after.times is None else float(after.times[0])
+    return [one.shares(len(after), Context(at=at)) for one in fitted]
+
+
+def _windows(log: Log, horizon: int) -> list[tuple[int, int]]:
+    """
+    Where the windows begin and end that the weights are learned on.
+
+    They lie in the last fifth of the log.  If its sessions come one after another, so that a stream is a new
+    session, they are the beginnings of sessions in its last half instead.
+    """
+    lines = len(log)
+    number = int(np.clip(WORK / max(lines, 1), *WINDOWS))
+    if begins := _one_after_another(log):
+        late = begins[len(begins) // 2 :]
+        ends = [*late[1:], lines]
+        chosen = np.unique(np.linspace(0, len(late) - 1, number).astype(int)).tolist()
+        return [(late[n], min(late[n] + horizon, ends[n])) for n in chosen]
     held = int(HELD_OUT * lines)
     if held < 1:
         return []
     size = min(horizon, held)
-    count = int(np.clip(WORK / lines, *WINDOWS))
-    starts = np.linspace(lines - held, lines - size, min(count, held // size)).astype(int)
+    starts = np.linspace(lines - held, lines - size, min(number, held // size)).astype(int)
     return [(start, start + size) for start in starts.tolist()]
+
+
+def _one_after_another(log: Log) -> list[int]:
+    """Where each session begins, if there are several and none comes back after another; else nothing."""
+    begins = [0, *(np.flatnonzero(np.diff(log.sessions)) + 1).tolist()]
+    return begins if len(begins) == len(np.unique(log.sessions)) >= SEVERAL else []
 
 
 def _sessions(log: Log, origin: int, horizon: int) -> Iterator[tuple[Context, Log]]:
     """From evenly spaced lines after `origin`: what their session has asked, and its next lines."""
+    if log.sessions.min() == log.sessions.max():
+        return
     places = np.linspace(origin, len(log) - 1, SESSIONS + 1).astype(int)[1:]
     for place in np.unique(places).tolist():
         own = np.flatnonzero(log.sessions == log.sessions[place])
@@ -166,46 +192,24 @@ def _sessions(log: Log, origin: int, horizon: int) -> Iterator[tuple[Context, Lo
         yield Context(at, keys), log.chosen(following)
 
 
-def _case(shares: Sequence[Spread], before: Log, after: Log) -> _Case:
-    ids, inverse = np.unique(after.ids, return_inverse=True)
-    table = np.zeros((len(ids), len(shares)))
-    for column, share in enumerate(shares):
-        table[:, column] = share.known[ids]
-        if share.new:
-            table[:, column] += [share.new.get(after.statements[n], 0.0) for n in ids.tolist()]
-    seen = np.isin(ids, before.ids).astype(float)
-    return _Case(table[inverse], (table.sum(axis=1) > 0).astype(float)[inverse], seen[inverse])
-
-
-def _weights(cases: Sequence[_Case], components: int) -> Floats:
-    """Expectation–maximisation of the mixture's weights on the covered lines."""
-    weights = np.full(components, 1 / components)
-    if not cases:
-        return weights
-    lines = np.concatenate([case.shares for case in cases])
-    lines = lines[lines.sum(axis=1) > 0]
-    for _ in range(200):
-        parts = lines * weights
-        parts /= np.maximum(parts.sum(axis=1, keepdims=True), TINY)
-        counts = parts.sum(axis=0) + PRIOR / components
-        updated = counts / counts.sum()
-        if np.abs(updated - weights).max() < 1e-6:
-            break
-        weights = updated
-    return weights
-
-
 def _turing(log: Log) -> float:
     return good_turing(log, decay(len(log), max(len(log) / 4, 1.0)))
 
 
-def _corrected(now: float, before: Sequence[float], found: Sequence[Floats]) -> float:
+def _share(which: Sequence[npt.NDArray[np.bool_]], cases: Sequence[Case]) -> float:
+    """The share of the lines of some cases that some of their statements make up."""
+    lines = sum(float(case.lines[part].sum()) for part, case in zip(which, cases, strict=True))
+    return lines / sum(float(case.lines.sum()) for case in cases)
+
+
+def _corrected(
+    now: float, before: Sequence[float], found: Sequence[npt.NDArray[np.bool_]], cases: Sequence[Case]
+) -> float:
     """Good and Turing's share of today, times what it was off by on the windows."""
-    if not found:
+    if not cases:
         return now
-    lines = np.concatenate(found)
-    edge = 0.5 / (len(lines) + 1)
-    return float(np.clip(now * (lines.mean() + edge) / (np.mean(before) + edge), 0.0, 1 - 1e-9))
+    edge = 0.5 / (1 + sum(float(case.lines.sum()) for case in cases))
+    return float(np.clip(now * (_share(found, cases) + edge) / (np.mean(before) + edge), 0.0, 1 - 1e-9))
 
 
 def _clumping(windows: Sequence[tuple[Log, Spread]]) -> float:

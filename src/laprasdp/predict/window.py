@@ -149,21 +149,23 @@ def frequent(log: Log, half_life: float = math.inf) -> tuple[dict[Key, int], lis
 
 def neighbours(key: Key, rungs: Rungs) -> Iterator[Key]:
     """The statements one step away: one end moved, or both ends of a range together."""
-    places = [None if ladder is None else ladder.place(x) for ladder, x in zip(rungs, key.literals, strict=True)]
-    moves = [(slot,) for slot, place in enumerate(places) if place is not None]
+    places = [
+        None if ladder is None else ladder.place(x) for ladder, x in zip(rungs, key.literals, strict=True)
+    ]
+    moves: list[tuple[int, ...]] = [(slot,) for slot, place in enumerate(places) if place is not None]
     for first, second in itertools.pairwise(list(moves)):
         a, b = rungs[first[0]], rungs[second[0]]
         if a is not None and b is not None and a.axis == b.axis and a.upper != b.upper:
             moves.append((first[0], second[0]))
     for slots in moves:
         for step in (-1, 1):
-            moved = moved_by(key, rungs, {slot: step for slot in slots})
+            moved = moved_by(key, rungs, dict.fromkeys(slots, step))
             if moved is not None:
                 yield moved
 
 
 def moved_by(key: Key, rungs: Rungs, steps: dict[int, int]) -> Key | None:
-    """The statement with some literals moved along their ladders; None beyond an end or for an empty range."""
+    """The statement with literals moved along their ladders; None beyond an end or for an empty range."""
     literals, ends = list(key.literals), dict[tuple[int, bool], int]()
     for slot, ladder in enumerate(rungs):
         place = None if ladder is None else ladder.place(key.literals[slot])
@@ -189,9 +191,7 @@ def _combined(
     ranked = [sorted(part.items(), key=lambda item: -item[1]) for part in parts]
     widths = [1] * len(ranked)
     while True:
-        gains = [
-            ranked[i][widths[i]][1] if widths[i] < len(ranked[i]) else -1.0 for i in range(len(ranked))
-        ]
+        gains = [ranked[i][widths[i]][1] if widths[i] < len(ranked[i]) else -1.0 for i in range(len(ranked))]
         best = int(np.argmax(gains))
         if gains[best] < 0 or math.prod(widths) // widths[best] * (widths[best] + 1) > COMBINATIONS:
             break
