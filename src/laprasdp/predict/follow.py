@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from laprasdp.predict.component import Component, normal
+from laprasdp.predict.ladder import Rungs, moved_by
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
-from laprasdp.predict.window import LIMIT, Rungs, Shapes, frequent, moved_by
+from laprasdp.predict.window import LIMIT, Shapes, frequent
 
 TRUST = 3.0  # lines for which a statement leans on the moves of all, and these on frequencies
 MOVES = 40

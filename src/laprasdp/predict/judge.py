@@ -7,11 +7,12 @@ import re
 
 from laprasdp.domain import Domain
 from laprasdp.errors import OtherTable, UnsupportedQuery
+from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.template import Key
 from laprasdp.sql.parse import Statement, parse
 
 MAX_PARSES = 10_000
-PATIENCE = 20
+PATIENCE = 100
 OTHER_TABLE = "about another table"
 TOO_MANY = f"not read: more than {MAX_PARSES:,} different statements need the parser"
 NOTHING = "no cell of the declared domain can match it"
@@ -35,16 +36,18 @@ class Judge:
 
     Notes
     -----
-    The parser judges the literals of a template one by one: each is compared with one column.  So a statement
-    is accepted unread if each of its literals stood in the same hole of an accepted statement of the same
-    template.  A template of which the first `PATIENCE` statements were refused, all for the same reason, is
-    refused as a whole.  What is predicted in the end has always been read by the parser.
+    The parser judges the literals of a template one by one: each is compared with one column.  So once it has
+    accepted a statement of a template, others of it are accepted unread if all their literals are edges of
+    the levels that they are compared with, or all stood in the same holes of accepted statements.  A template of which the first `PATIENCE` statements were refused, all for the same reason, is
+    refused, but for statements whose literals are all edges of their attributes.  What is predicted in the
+    end has always been read by the parser.
     """
 
     def __init__(self, domain: Domain, table: str) -> None:
         self._domain, self._table = domain, table
         self._seen: dict[str, list[set[str]]] = {}
         self._refused: dict[str, tuple[str, int]] = {}
+        self._ladders: dict[str, Rungs] = {}
         self._meanings: dict[bytes, Key] = {}
         self._same: dict[Key, Key] = {}
         self.parsed = 0
@@ -52,10 +55,10 @@ class Judge:
     def refusal(self, key: Key) -> str | None:
         """Why the statement cannot be asked, without its details; None if it can."""
         seen = self._seen.get(key.shape)
-        if seen is not None and all(map(set.__contains__, seen, key.literals)):
+        if seen is not None and (all(map(set.__contains__, seen, key.literals)) or self.fits(key)):
             return None
         reason, times = self._refused.get(key.shape, ("", 0))
-        if seen is None and times >= PATIENCE:
+        if seen is None and times >= PATIENCE and not self.fits(key):
             return reason
         if self.parsed >= MAX_PARSES:
             return TOO_MANY
@@ -68,6 +71,16 @@ class Judge:
         else:
             self._refused[key.shape] = (found, times + 1 if found == reason else 1)
         return found
+
+    def fits(self, key: Key) -> bool:
+        """Whether every literal is a value on its ladder, and no range is empty."""
+        if key.shape not in self._ladders:
+            self._ladders[key.shape] = ladders(key, self._domain)
+        rungs = self._ladders[key.shape]
+        for ladder, literal in zip(rungs, key.literals, strict=True):
+            if ladder is None or ladder.place(literal) is None:
+                return False
+        return moved_by(key, rungs, {}) is not None
 
     def same(self, key: Key) -> Key:
         """The first statement that was read and means the same; itself if it was accepted unread."""

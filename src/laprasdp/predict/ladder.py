@@ -62,7 +62,10 @@ class Ladder:
         return self.rungs[place] if 0 <= place < len(self.rungs) else None
 
 
-def ladders(key: Key, domain: Domain) -> tuple[Ladder | None, ...]:
+Rungs = tuple[Ladder | None, ...]
+
+
+def ladders(key: Key, domain: Domain) -> Rungs:
     """
     The ladder of each literal of a statement's template; None where its attribute has no order.
 
@@ -83,6 +86,26 @@ def ladders(key: Key, domain: Domain) -> tuple[Ladder | None, ...]:
         if number.isdigit() and int(number) < len(marks) and text in marks[int(number)]:
             found[int(number)] = _ladder(node, domain)
     return tuple(found)
+
+
+def moved_by(key: Key, rungs: Rungs, steps: dict[int, int]) -> Key | None:
+    """The statement with literals moved along their ladders; None beyond an end or for an empty range."""
+    literals, ends = list(key.literals), dict[tuple[int, bool], int]()
+    for slot, ladder in enumerate(rungs):
+        place = None if ladder is None else ladder.place(key.literals[slot])
+        if ladder is None or place is None:
+            if slot in steps:
+                return None
+            continue
+        place += steps.get(slot, 0)
+        rung = ladder.rung(place)
+        if rung is None:
+            return None
+        literals[slot] = rung
+        ends[ladder.axis, ladder.upper] = place
+    if any(not upper and ends.get((axis, True), place + 1) <= place for (axis, upper), place in ends.items()):
+        return None
+    return Key(key.shape, tuple(literals))
 
 
 def _ladder(literal: exp.Literal, domain: Domain) -> Ladder | None:

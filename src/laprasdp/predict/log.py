@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
-from laprasdp.predict.judge import OTHER_TABLE, Judge
+from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
 
@@ -244,7 +244,10 @@ def _judged(keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge)
     target = np.full(len(keys), -1, dtype=np.int32)
     refused: Counter[str] = Counter()
     accepted: dict[Key, int] = {}
-    for number in np.argsort(-counts, kind="stable").tolist():
+    order = np.argsort(-counts, kind="stable").tolist()
+    if len(order) > MAX_PARSES:  # then those first that the parser will not refuse for their literals
+        order.sort(key=lambda number: (key := keys[number]) is None or not judge.fits(key))
+    for number in order:
         key = keys[number]
         reason = "the statement is empty" if key is None else judge.refusal(key)
         if reason is not None or key is None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.predict.component import Component, decay, normal
-from laprasdp.predict.ladder import Ladder, ladders
+from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
@@ -20,8 +20,6 @@ from laprasdp.predict.template import Key
 LIMIT = 10_000
 COMBINATIONS = 4_000
 RARE = 3.0
-
-Rungs = tuple[Ladder | None, ...]
 
 
 class Shapes:
@@ -162,26 +160,6 @@ def neighbours(key: Key, rungs: Rungs) -> Iterator[Key]:
             moved = moved_by(key, rungs, dict.fromkeys(slots, step))
             if moved is not None:
                 yield moved
-
-
-def moved_by(key: Key, rungs: Rungs, steps: dict[int, int]) -> Key | None:
-    """The statement with literals moved along their ladders; None beyond an end or for an empty range."""
-    literals, ends = list(key.literals), dict[tuple[int, bool], int]()
-    for slot, ladder in enumerate(rungs):
-        place = None if ladder is None else ladder.place(key.literals[slot])
-        if ladder is None or place is None:
-            if slot in steps:
-                return None
-            continue
-        place += steps.get(slot, 0)
-        rung = ladder.rung(place)
-        if rung is None:
-            return None
-        literals[slot] = rung
-        ends[ladder.axis, ladder.upper] = place
-    if any(not upper and ends.get((axis, True), place + 1) <= place for (axis, upper), place in ends.items()):
-        return None
-    return Key(key.shape, tuple(literals))
 
 
 def _combined(
