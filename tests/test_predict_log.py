@@ -159,8 +159,11 @@ def test_what_cannot_be_asked_is_counted_by_reason(tmp_path):
 def test_empty_logs_and_logs_of_nothing_that_can_be_asked(tmp_path):
     for name, text in (("a.csv", ""), ("b.csv", "sql,timestamp\n"), ("c.jsonl", "")):
         (tmp_path / name).write_text(text)
-        with pytest.raises(ConfigError, match="is empty"):
+        with pytest.raises(ConfigError, match="it is empty"):
             read(tmp_path / name)
+    (tmp_path / "h.csv").write_text("sql\nSELECT a, b\nSELECT a, b\n")
+    with pytest.raises(ConfigError, match="none of its 2 lines can be read"):
+        read(tmp_path / "h.csv")
     path = write_csv(tmp_path / "d.csv", [("DROP TABLE t", 1, "", "")] * 3)
     with pytest.raises(ConfigError, match=r"none of 3 lines can be asked about t; 3: a statement that begins"):
         read(path)

@@ -135,7 +135,8 @@ class Blend:
         outer = self.outer * there.any(axis=1)
         template = outer @ totals / max(float(outer.sum()), TINY)
         inner = self.inner.T * there
-        inner *= template / np.maximum(inner.sum(axis=0), TINY) / np.maximum(totals, TINY)
+        whole = totals * inner.sum(axis=0)
+        inner = np.divide(inner * template, whole, out=np.zeros_like(inner), where=whole > 0)
         mixed = Spread(np.zeros_like(shares[0].known))
         for share, factor in zip(shares, inner, strict=True):
             new = factor[self._templates.of_new(share)] if share.new else np.zeros(0)

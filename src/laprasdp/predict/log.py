@@ -154,7 +154,8 @@ def read_log(
         step(batch.num_rows)
     rejected = source.rejected()
     if not sum(map(len, ids)):
-        raise ConfigError(f"{path} is empty; a log holds at least one statement")
+        what = f"none of its {rejected:,} lines can be read" if rejected else "it is empty"
+        raise ConfigError(f"{path}: {what}; a log holds at least one statement")
     raw.clear()
     whole = np.concatenate(ids)
     keys = list(numbers)

@@ -60,7 +60,7 @@ class LogSource:
         if not self._path.is_file():
             raise ConfigError(f"{self._path}: there is no such log")
         if not self._path.stat().st_size:
-            raise ConfigError(f"{self._path} is empty; a log holds at least one statement")
+            raise ConfigError(f"{self._path}: it is empty; a log holds at least one statement")
         self._connection = duckdb.connect()
         try:
             found = self._open(table)
