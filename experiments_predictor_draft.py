@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +27,8 @@ def brushes(folder: Path) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
     """
     The domain of the flights views, and for each user the task and the query of each brush, in order.
 
-    A brush is widened to the bins it touches; one that moves inside its bins, or clears the selection where
-    it stands, asks nothing new and is dropped with the query before it.
+    A brush is widened to the bins it touches, at least one; one that moves inside its bins asks nothing new
+    and is dropped.
     """
     setup = json.loads((folder / "crossfilter_setup.json").read_text())["flights"]
     views = {view["name"]: view["binning"][0] for view in setup}
@@ -70,20 +70,38 @@ def log_of(domain: Domain, users: dict[str, list[tuple[str, Key]]]) -> Log:
     )
 
 
-def hits(predictor: Predictor, log: Log, stream: list[Key], every: int | None) -> dict[int, float]:
-    """Share of the stream that is in P: chosen once, or again after each `every` statements."""
-    step = every or len(stream)
+def hits(
+    choose: Callable[[tuple[Key, ...], int], list[Key]], stream: list[Key], every: int
+) -> dict[int, float]:
+    """Share of the stream that is in P, which is chosen again after each `every` statements."""
     found: Counter[int] = Counter()
-    for begin in range(0, len(stream), step):
-        spread = predictor.expected_counts(step, Context(session=tuple(stream[:begin])))
-        ranked = [key for key, _ in spread.ranked(log, SIZES[-1])]
+    for begin in range(0, len(stream), every):
+        following = stream[begin : begin + every]
+        ranked = choose(tuple(stream[:begin]), every)
         for size in SIZES:
             chosen = set(ranked[:size])
-            found[size] += sum(key in chosen for key in stream[begin : begin + step])
+            found[size] += sum(key in chosen for key in following)
     return {size: found[size] / len(stream) for size in SIZES}
 
 
+def learned(predictor: Predictor, log: Log) -> Callable[[tuple[Key, ...], int], list[Key]]:
+    """P as a predictor chooses it, after it has seen the session so far."""
+
+    def choose(session: tuple[Key, ...], horizon: int) -> list[Key]:
+        spread = predictor.expected_counts(horizon, Context(session=session))
+        return [key for key, _ in spread.ranked(log, SIZES[-1])]
+
+    return choose
+
+
+def latest(predictor: Predictor, log: Log) -> Callable[[tuple[Key, ...], int], list[Key]]:
+    """P is what the session asked, the latest first, then what is frequent."""
+    frequent = learned(predictor, log)((), FIRST)
+    return lambda session, horizon: list(dict.fromkeys([*reversed(session), *frequent]))
+
+
 def main() -> int:
+    """Print the mean hit rates, and their standard errors over users, of each way to choose P."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the traces")
     parser.add_argument("--every", type=int, default=25, help="statements between two choices of P")
@@ -93,22 +111,25 @@ def main() -> int:
     for user, own in users.items():
         log = log_of(domain, {name: lines for name, lines in users.items() if name != user})
         stream = [key for _, key in own][:FIRST]
-        for name, make, every in (
-            ("frequency", Frequency, None),
-            ("mixture", lambda: Mixture(FIRST), None),
-            ("mixture, re-planned", lambda: Mixture(given.every), given.every),
+        for name, predictor, choose, every in (
+            ("frequency", Frequency(), learned, FIRST),
+            ("mixture", Mixture(FIRST), learned, FIRST),
+            ("latest, then frequency, chosen again", Frequency(), latest, given.every),
+            ("mixture, chosen again", Mixture(given.every), learned, given.every),
         ):
-            predictor = make()
             predictor.fit(log)
-            found = hits(predictor, log, stream, every)
-            rows.setdefault(name, []).append(found)
-            print(user[:8], name, {k: round(v, 3) for k, v in found.items()}, file=sys.stderr)
-            if isinstance(predictor, Mixture):
-                weights = predictor.weights["session" if every else "stream"]
-                print("   ", {k: round(v, 2) for k, v in weights.items() if v > 0.02}, file=sys.stderr)
+            rows.setdefault(name, []).append(hits(choose(predictor, log), stream, every))
+    base = np.array([[one[size] for size in SIZES] for one in rows["frequency"]])
     for name, found in rows.items():
-        means = {size: float(np.mean([one[size] for one in found])) for size in SIZES}
-        print(json.dumps({"predictor": name, "hit_rate": means}))
+        rates = np.array([[one[size] for size in SIZES] for one in found])
+        error = (rates - base).std(axis=0, ddof=1) / np.sqrt(len(rates))
+        row = {"predictor": name, "hit_rate": rates.mean(axis=0).round(4).tolist()}
+        print(
+            json.dumps(
+                row
+                | {"gain": (rates - base).mean(axis=0).round(4).tolist(), "gain_se": error.round(4).tolist()}
+            )
+        )
     return 0
 
 

@@ -59,13 +59,14 @@ def test_fit_writes_what_the_configuration_reads(folder):
     assert sum(row["refused"].values()) == 2
     assert row["overlap"] == pytest.approx(1 - row["unpredicted"] / 40)
     config = read_config("lapras.toml")
-    assert len(config.predictions) == len(config.expected) == 20
+    assert len(config.predictions) == 20
     assert config.overlap == pytest.approx(row["overlap"])
-    assert sum(config.expected) == pytest.approx(40 * config.overlap)
-    assert config.expected == tuple(sorted(config.expected, reverse=True))
     assert config.predictions[0].text == GROUPED
     names, queries = read_predictions([one.text for one in config.predictions], config.domain, "t")
-    assert len(names) == len(queries) == 22  # a GROUP BY is one prediction of three queries
+    assert len(names) == len(queries) == len(config.expected) == 22  # a GROUP BY is three queries
+    assert config.expected == tuple(sorted(config.expected, reverse=True))
+    assert len(set(config.expected[:3])) == 1  # each group is asked when its statement is
+    assert sum(config.expected[2:]) == pytest.approx(40 * config.overlap)
     planned = json.loads(invoke("plan", "--json").stdout)
     assert planned["predicted_mae"] < planned["without_predictions"]["streams"][0]["mae"]
     assert {answer.source for answer in config.open().ask(GROUPED)} == {"predicted"}
@@ -78,13 +79,19 @@ def test_fewer_predictions_leave_more_unpredicted(folder):
     assert (len(config.predictions), config.overlap) == (3, 0.5)
     configure(folder, 'predictions = "predictions.json"\nprediction_count = 3')
     config = read_config("lapras.toml")
-    assert config.overlap == pytest.approx(sum(config.expected) / 40)
+    assert config.overlap == pytest.approx(sum(config.expected[2:]) / 40)
+    path = folder / "lapras.toml"
+    path.write_text(path.read_text().replace("horizon = 40", "horizon = 80"))
+    longer = read_config(path)
+    assert longer.overlap == pytest.approx(config.overlap)
+    assert longer.expected == pytest.approx([2 * count for count in config.expected])
 
 
 def test_a_log_in_the_configuration_is_learned_from(folder):
     configure(folder, 'log = "log.csv"\nlog_is = "private-answers"\nprediction_count = 5')
     config = read_config("lapras.toml")
-    assert len(config.expected) == 5
+    assert len(config.predictions) == 5
+    assert len(config.expected) == 7
     assert config.predictions[0].text == GROUPED
     assert 0.3 < config.overlap < 0.9
 
@@ -197,6 +204,9 @@ def test_the_top_of_a_forecast_moves_the_rest_to_the_unpredicted():
     forecast = Forecast(expected, 1.0, 10, "t", DOMAIN, "public")
     assert forecast.top(1) == Forecast(expected[:1], 5.0, 10, "t", DOMAIN, "public")
     assert (forecast.overlap, forecast.top(1).overlap) == (0.9, 0.5)
+    longer = forecast.stretched(20)
+    assert ([one.count for one in longer.expected], longer.unpredicted) == ([10.0, 6.0, 2.0], 2.0)
+    assert (longer.horizon, longer.overlap) == (20, 0.9)
 
 
 def test_statements_that_mean_the_same_are_expected_together():

@@ -48,7 +48,7 @@ def write_json(path, rows):
 
 def write_duckdb(path, rows, copy=None):
     with duckdb.connect(str(path) if copy is None else ":memory:") as made:
-        made.execute("CREATE TABLE l (sql VARCHAR, timestamp TIMESTAMP, \"user\" VARCHAR, session VARCHAR)")
+        made.execute('CREATE TABLE l (sql VARCHAR, timestamp TIMESTAMP, "user" VARCHAR, session VARCHAR)')
         made.executemany("INSERT INTO l VALUES (?, make_timestamp((? * 1e6)::BIGINT), ?, ?)", rows)
         if copy is not None:
             made.execute(f"COPY l TO '{copy}' (FORMAT parquet)")
@@ -165,7 +165,9 @@ def test_empty_logs_and_logs_of_nothing_that_can_be_asked(tmp_path):
     with pytest.raises(ConfigError, match="none of its 2 lines can be read"):
         read(tmp_path / "h.csv")
     path = write_csv(tmp_path / "d.csv", [("DROP TABLE t", 1, "", "")] * 3)
-    with pytest.raises(ConfigError, match=r"none of 3 lines can be asked about t; 3: a statement that begins"):
+    with pytest.raises(
+        ConfigError, match=r"none of 3 lines can be asked about t; 3: a statement that begins"
+    ):
         read(path)
     with pytest.raises(ConfigError, match="there is no such log"):
         read(tmp_path / "e.csv")

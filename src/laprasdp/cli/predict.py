@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from laprasdp.cli.show import console, progress, shorten, table
 from laprasdp.config import read_config
-from laprasdp.errors import ConfigError
 
 if TYPE_CHECKING:
     from laprasdp.predict.log import Log
@@ -38,8 +37,8 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
     settings = read_config(wanted.config, predictions=False)
     horizon, count = wanted.horizon or settings.horizon or 100, count or settings.prediction_count
     log = _read(wanted, settings.domain, settings.name)
-    predictor = _maker(wanted.model, horizon)()
-    with progress("learning"):
+    with progress("learning") as step:
+        predictor = _maker(wanted.model, horizon, step)()
         predictor.fit(log)
     forecast = make_forecast(predictor, log, horizon, count)
     row = {
@@ -77,9 +76,10 @@ def score(wanted: Wanted, windows: int, picture: Path, *, as_json: bool) -> int:
     log = _read(wanted, settings.domain, settings.name)
     models = [wanted.model] if wanted.model == "frequency" else [wanted.model, "frequency"]
     scores = {}
-    with progress("scoring", windows * len(models)) as step:
+    with progress("scoring") as step:
         for model in models:
-            scores[model] = score(_maker(model, horizon), log, horizon, windows=windows, step=step)
+            maker = _maker(model, horizon, step)
+            scores[model] = score(maker, log, horizon, windows=windows, step=step)
     picture.parent.mkdir(parents=True, exist_ok=True)
     draw(scores, picture)
     if as_json:
@@ -93,16 +93,14 @@ def score(wanted: Wanted, windows: int, picture: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _maker(model: str, horizon: int) -> Callable[[], Predictor]:
+def _maker(model: str, horizon: int, step: Callable[[], None]) -> Callable[[], Predictor]:
     from laprasdp.predict.frequency import Frequency
     from laprasdp.predict.mixture import Mixture
 
     makers: dict[str, Callable[[], Predictor]] = {
-        "mixture": lambda: Mixture(horizon),
-        "frequency": lambda: Frequency(),
+        "mixture": lambda: Mixture(horizon, step),
+        "frequency": Frequency,
     }
-    if model not in makers:
-        raise ConfigError(f"no model {model!r}; there are {', '.join(makers)}")
     return makers[model]
 
 
@@ -118,7 +116,7 @@ def _read(wanted: Wanted, domain: Any, name: str) -> Log:
             provenance=provenance,
             database_table=wanted.database_table,
             columns=wanted.columns,
-            step=lambda lines: step(),
+            step=step,
         )
 
 

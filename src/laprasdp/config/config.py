@@ -60,7 +60,8 @@ class Config:
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
     expected : tuple of float
-        λ, how often each of `predictions` is expected among S statements; empty where nothing tells it.
+        λ, how often each predicted query is expected among S statements, in the order in which
+        `read_predictions` gives them (one for each group of a GROUP BY); empty where nothing tells it.
     """
 
     path: Path
@@ -204,7 +205,7 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     return replace(
         config,
         predictions=tuple(Prediction(one.text, f"{stream.where}: {one.text}") for one in forecast.expected),
-        expected=tuple(one.count for one in forecast.expected),
+        expected=tuple(forecast.counts.values()),
         overlap=forecast.overlap if config.overlap is None else config.overlap,
     )
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from laprasdp.config.section import Section, placed
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
-from laprasdp.predict.forecast import Forecast, read_forecast
-from laprasdp.predict.learn import learn
+from laprasdp.predict.forecast import Forecast, make_forecast, read_forecast
+from laprasdp.predict.log import read_log
+from laprasdp.predict.mixture import Mixture
 
+HORIZON = 100  # where the settings leave it open
 KEYS = ("log", "log_is", "prediction_count")
 
 
@@ -32,14 +34,14 @@ def read_expected(
     if log is not None:
         if predictions is not None:
             raise ConfigError(f"{stream.where}: give predictions or log, not both")
-        forecast: Forecast = placed(
-            stream.where, lambda: learn(folder / log, domain, name, provenance, horizon or 100, count)
-        )
-        return forecast
+        lines = placed(stream.where, lambda: read_log(folder / log, domain, name, provenance=provenance))
+        predictor = Mixture(horizon or HORIZON)
+        predictor.fit(lines)
+        return make_forecast(predictor, lines, horizon or HORIZON, count)
     if not is_forecast(predictions):
         return None
     found: Forecast = placed(stream.where, read_forecast, folder / predictions, domain, name)
-    return found.top(count)
+    return found.stretched(horizon or found.horizon).top(count)
 
 
 def is_forecast(predictions: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,31 @@ class Forecast:
         """Expected share of the stream that is predicted, 1 − B₀/S."""
         return min(max(1 - self.unpredicted / self.horizon, 0.0), 1.0)
 
+    @property
+    def counts(self) -> dict[Query, float]:
+        """
+        How often each query of the prediction set is expected, in the order of `read_predictions`.
+
+        A group of a GROUP BY is asked whenever its statement is; queries that no cell can match are left out.
+        """
+        counts: dict[Query, float] = {}
+        for one in self.expected:
+            for query in one.queries:
+                if not query.is_zero:
+                    counts[query] = counts.get(query, 0.0) + one.count
+        return counts
+
+    def stretched(self, horizon: int) -> Forecast:
+        """The same shares of a stream of another length."""
+        factor = horizon / self.horizon
+        expected = tuple(replace(one, count=one.count * factor) for one in self.expected)
+        return replace(self, expected=expected, unpredicted=self.unpredicted * factor, horizon=horizon)
+
     def top(self, count: int) -> Forecast:
         """The forecast with the `count` most expected statements only."""
         kept = self.expected[:count]
         rest = sum(one.count for one in self.expected[count:])
-        return Forecast(kept, self.unpredicted + rest, self.horizon, self.table, self.domain, self.provenance)
+        return replace(self, expected=kept, unpredicted=self.unpredicted + rest)
 
 
 def make_forecast(

@@ -38,9 +38,11 @@ class Judge:
     -----
     The parser judges the literals of a template one by one: each is compared with one column.  So once it has
     accepted a statement of a template, others of it are accepted unread if all their literals are edges of
-    the levels that they are compared with, or all stood in the same holes of accepted statements.  A template of which the first `PATIENCE` statements were refused, all for the same reason, is
-    refused, but for statements whose literals are all edges of their attributes.  What is predicted in the
-    end has always been read by the parser.
+    the levels that they are compared with, or all stood in the same holes of accepted statements.
+
+    A template of which the first `PATIENCE` statements were refused, all for the same reason, is refused, but
+    for statements whose literals are all such edges.  What is predicted in the end has always been read by
+    the parser.
     """
 
     def __init__(self, domain: Domain, table: str) -> None:

@@ -105,7 +105,7 @@ def read_log(
     provenance: str | None,
     database_table: str | None = None,
     columns: Mapping[str, str] | None = None,
-    step: Callable[[int], None] = lambda lines: None,
+    step: Callable[[], None] = lambda: None,
 ) -> Log:
     """
     Read a log of statements about one table.
@@ -122,7 +122,7 @@ def read_log(
     columns : mapping, optional
         From "query", "time", "user" or "session" to the name of a column; see `source.NAMES`.
     step : callable, optional
-        Told how many lines have been read since it was last called.
+        Called after each `source.BATCH` lines, and after each 10,000 different statements that were judged.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def read_log(
         ids.append(_numbered(batch.column(0), raw, numbers, splitter))
         times.append(batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64))
         sessions.append(_sessions(batch.column(2), batch.column(3), people))
-        step(batch.num_rows)
+        step()
     rejected = source.rejected()
     if not sum(map(len, ids)):
         what = f"none of its {rejected:,} lines can be read" if rejected else "it is empty"
@@ -160,7 +160,7 @@ def read_log(
     whole = np.concatenate(ids)
     keys = list(numbers)
     judge = Judge(domain, table)
-    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), judge)
+    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), judge, step)
     if rejected:
         refused["the line of the file cannot be read"] += rejected
     final = target[whole]
@@ -240,7 +240,9 @@ def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> 
     return np.array(table, dtype=np.int32)[inverse]
 
 
-def _judged(keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge) -> tuple[Ints, Counter[str]]:
+def _judged(
+    keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge, step: Callable[[], None]
+) -> tuple[Ints, Counter[str]]:
     """The number that each statement goes by, -1 if it is refused; and the refused lines by reason."""
     target = np.full(len(keys), -1, dtype=np.int32)
     refused: Counter[str] = Counter()
@@ -248,16 +250,15 @@ def _judged(keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge)
     order = np.argsort(-counts, kind="stable").tolist()
     if len(order) > MAX_PARSES:  # then those first that the parser will not refuse for their literals
         order.sort(key=lambda number: (key := keys[number]) is None or not judge.fits(key))
-    for number in order:
+    for done, number in enumerate(order, start=1):
         key = keys[number]
         reason = "the statement is empty" if key is None else judge.refusal(key)
-        if reason is not None or key is None:
+        if key is None or reason is not None:
             refused[reason or ""] += int(counts[number])
-            continue
-        same = judge.same(key)
-        target[number] = accepted.setdefault(same, number) if same is not key else number
-        if same is key:
-            accepted[key] = number
+        else:
+            target[number] = accepted.setdefault(judge.same(key), number)
+        if not done % 10_000:
+            step()
     return target, refused
 
 

@@ -36,6 +36,8 @@ class Mixture(Predictor):
     ----------
     horizon : int
         S: the weights are those that foretell windows of so many lines best.
+    step : callable, optional
+        Called after each window that was learned from.
 
     Notes
     -----
@@ -44,8 +46,8 @@ class Mixture(Predictor):
     goes on.  B₀ is Good and Turing's estimate, times what it was off by on the windows.
     """
 
-    def __init__(self, horizon: int) -> None:
-        self._horizon = horizon
+    def __init__(self, horizon: int, step: Callable[[], None] = lambda: None) -> None:
+        self._horizon, self._step = horizon, step
         self._missing = self._uncovered = 1.0
 
     @property
@@ -75,6 +77,7 @@ class Mixture(Predictor):
             for context, following in _sessions(log, origin, self._horizon):
                 shares = [one.shares(len(following), context) for one in fitted]
                 inside.append(make_case(shares, before, following, templates))
+            self._step()
         self._fresh = Blend(fresh, len(parts), templates)
         self._inside = Blend(inside or fresh, len(parts), templates)
         now = _turing(log)

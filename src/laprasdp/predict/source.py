@@ -74,11 +74,6 @@ class LogSource:
         self.columns = _match(self._path, found, columns or {})
         self._types = found
 
-    def lines(self) -> int:
-        """How many lines the log has."""
-        row = self._connection.execute(f"SELECT count(*) FROM {self._relation}", self._values).fetchone()
-        return int(row[0]) if row else 0
-
     def batches(self) -> Iterator[Any]:
         """
         The lines in the order of the file.
