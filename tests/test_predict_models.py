@@ -18,6 +18,7 @@ from laprasdp.predict.template import Splitter
 from laprasdp.predict.window import Neighbours, Parts, Shapes
 
 S = 200
+JOB = "SELECT COUNT(*) FROM t"
 COMPONENTS = {
     "frequency": Frequency,
     "recent": lambda: Frequency(50.0),
@@ -83,11 +84,44 @@ def test_good_turing_foretells_how_many_statements_are_new(rng):
     assert told == pytest.approx(np.mean([text not in before for text in texts[2500:]]), abs=0.05)
 
 
-def test_calibration_error_on_recurring_templates_is_below_two_points(rng):
-    log = made(zipf(rng, ranges(400), 12_000))
-    found = score(lambda: Mixture(S), log, S, windows=14)  # 7,000 chances, so 1.3 points are mere luck
+def recurring(rng):
+    return made(zipf(rng, ranges(400), 8000))
+
+
+def drifting(rng):
+    """What is popular moves on by one statement every 40 lines."""
+    texts, steps = ranges(600), np.minimum(rng.zipf(1.6, size=8000), 200)
+    return made([texts[(place // 40 + step) % 600] for place, step in enumerate(steps.tolist())])
+
+
+def growing(rng):
+    """A new template takes three of ten lines from half-way on."""
+    lines, fresh = (
+        zipf(rng, ranges(400), 8000),
+        [f"SELECT COUNT(*) FROM t WHERE b >= {5 * n}" for n in range(19)],
+    )
+    for place in range(4000, 8000, 10):
+        lines[place : place + 3] = [fresh[n] for n in rng.integers(19, size=3)]
+    return made(lines)
+
+
+def hourly(rng, texts=300, days=20, busiest=40):
+    """A job at each hour, among many lines by day and few by night."""
+    lines = []
+    for hour in range(24 * days):
+        lines.append((START + hour * HOUR, JOB))
+        number = busiest if 8 <= hour % 24 < 18 else busiest // 20 or 1
+        asked = zipf(rng, ranges(texts), number)
+        lines += [(START + (hour + rng.random()) * HOUR, text) for text in asked]
+    lines.sort()
+    return made([text for _, text in lines], [at for at, _ in lines])
+
+
+@pytest.mark.parametrize("write", [recurring, drifting, growing, hourly])
+def test_calibration_error_is_below_two_points(write, rng):
+    found = score(lambda: Mixture(S), write(rng), S, windows=10)
+    assert found.windows >= 9
     assert found.calibration_error < 0.02
-    assert found.windows == 14
     for size in found.sizes:
         assert size.expected_overlap == pytest.approx(size.overlap, abs=0.05)
     assert found.expected_missing == pytest.approx(found.missing, abs=0.02)
@@ -130,14 +164,7 @@ def test_a_new_template_counts_as_much_as_it_is_asked(rng):
 
 
 def test_a_job_every_hour_weighs_more_at_night(rng):
-    job = "SELECT COUNT(*) FROM t"
-    lines = []
-    for hour in range(24 * 28):
-        lines.append((START + hour * HOUR, job))
-        busy = 30 if 8 <= hour % 24 < 18 else 1
-        lines += [(START + (hour + rng.random()) * HOUR, text) for text in zipf(rng, ranges(50), busy)]
-    lines.sort()
-    log = made([text for _, text in lines], [at for at, _ in lines])
+    log = hourly(rng, texts=50, days=28, busiest=30)
     predictor = Mixture(100)
     predictor.fit(log)
     flat = Frequency()
@@ -146,7 +173,7 @@ def test_a_job_every_hour_weighs_more_at_night(rng):
 
     def told(at, horizon, predictor=predictor):
         counts = predictor.expected_counts(horizon, Context(at)).known
-        return counts[log.statements.index(key(job))]
+        return counts[log.statements.index(key(JOB))]
 
     assert told(end, 16) == pytest.approx(8, abs=2)  # eight hours of the night: the job and one more
     assert told(end, 16, flat) < 2
@@ -204,14 +231,20 @@ def test_neighbours_are_one_step_away_and_parts_come_together():
     assert spread.known == pytest.approx([0.25, 0.25])
 
 
-def test_clumping_is_learned_from_bursts(rng):
+def test_chances_are_learned_from_bursts_and_from_what_came(rng):
     steady = made(zipf(rng, ranges(200), 6000))
     bursts = made([text for text in zipf(rng, ranges(200), 300) for _ in range(20)])
-    shapes = []
+    shapes, chances = [], []
     for log in (steady, bursts):
         predictor = Mixture(S)
         predictor.fit(log)
         shapes.append(predictor.clumping)
+        chances.append(predictor.chances(np.array([0.0, 0.01, 1.0, 100.0])))
     assert shapes[0] >= 2
     assert shapes[1] < 1
-    assert not math.isinf(shapes[1])
+    assert chances[0][2] == pytest.approx(1 - math.exp(-1), abs=0.1)
+    assert chances[1][2] < 0.3
+    for chance in chances:
+        assert chance[0] == 0
+        assert list(chance) == sorted(chance)
+        assert chance[3] > 0.9

@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from laprasdp.predict.chance import asked_at_all
 from laprasdp.predict.log import Floats, Log
 from laprasdp.predict.model import Context, Predictor, Spread
 
@@ -31,6 +32,9 @@ class Component(Predictor):
 
     def expected_counts(self, horizon: int, context: Context) -> Spread:
         return self.shares(horizon, context).times(horizon * (1 - self._missing))
+
+    def chances(self, counts: Floats) -> Floats:
+        return asked_at_all(counts)
 
     @abstractmethod
     def _learn(self, log: Log) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from laprasdp.predict.blend import Blend, Case, Templates, make_case
+from laprasdp.predict.chance import Chance
 from laprasdp.predict.clock import Rhythm, Sliding
 from laprasdp.predict.component import Component, decay, good_turing
 from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.frequency import Frequency
 from laprasdp.predict.log import Floats, Log
 from laprasdp.predict.model import Context, Predictor, Spread
-from laprasdp.predict.score import asked_at_all
 from laprasdp.predict.window import Neighbours, Parts, Shapes
 
 HELD_OUT = 0.2
@@ -25,7 +24,6 @@ SESSIONS = 12  # places in each window from where the next lines of a session ar
 MEMORY = 500  # statements of a session that are looked back on
 SURE = 10.0
 SEVERAL = 4
-CLUMPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, math.inf)
 
 
 class Mixture(Predictor):
@@ -53,6 +51,11 @@ class Mixture(Predictor):
     @property
     def missing_mass(self) -> float:
         return self._missing
+
+    @property
+    def clumping(self) -> float:
+        """How unevenly statements come; see `Chance`."""
+        return self._chance.clumping
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
@@ -83,7 +86,7 @@ class Mixture(Predictor):
         now = _turing(log)
         self._missing = _corrected(now, turing, [~case.seen for case in fresh], fresh)
         self._uncovered = _corrected(now, turing, [~case.covered for case in fresh], fresh)
-        self.clumping = _clumping([(after, self._fresh.mixed(s)) for after, s in spreads])
+        self._chance = Chance([(after, self._fresh.mixed(s)) for after, s in spreads])
         self._follow_drift(parts, log, templates)
         self._fitted = _fitted(parts, log)
 
@@ -91,6 +94,9 @@ class Mixture(Predictor):
         shares = [one.shares(horizon, context) for one in self._fitted]
         blend = self._inside if context.session else self._fresh
         return blend.mixed(shares).times(horizon * (1 - self._uncovered))
+
+    def chances(self, counts: Floats) -> Floats:
+        return self._chance.of(counts)
 
     def _follow_drift(
         self, parts: dict[str, Callable[[], Component]], log: Log, templates: Templates
@@ -213,21 +219,3 @@ def _corrected(
         return now
     edge = 0.5 / (1 + sum(float(case.lines.sum()) for case in cases))
     return float(np.clip(now * (_share(found, cases) + edge) / (np.mean(before) + edge), 0.0, 1 - 1e-9))
-
-
-def _clumping(windows: Sequence[tuple[Log, Spread]]) -> float:
-    """The shape under which whether statements were asked at all was likeliest."""
-    if not windows:
-        return math.inf
-    counts, asked = list[Floats](), list[Floats]()
-    for after, spread in windows:
-        ranked = list(spread.ranked(after, 500))
-        present = {after.statements[n] for n in np.unique(after.ids).tolist()}
-        counts.append(np.array([share * len(after) for _, share in ranked]))
-        asked.append(np.array([key in present for key, _ in ranked], dtype=float))
-    marks = np.concatenate(asked)
-    losses = []
-    for shape in CLUMPS:
-        chance = np.clip(asked_at_all(np.concatenate(counts), shape), 1e-9, 1 - 1e-9)
-        losses.append(float(-(marks * np.log(chance) + (1 - marks) * np.log1p(-chance)).sum()))
-    return CLUMPS[int(np.argmin(losses))]

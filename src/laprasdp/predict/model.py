@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -79,12 +78,7 @@ class Predictor(Protocol):
     ----------
     missing_mass : float
         Share of the next statements that no statement of the log is equal to.
-    clumping : float
-        How evenly a statement comes: the number of times it is asked is negative binomial with its expected
-        count as mean and this shape; infinite is Poisson.
     """
-
-    clumping: float = math.inf
 
     @property
     @abstractmethod
@@ -104,3 +98,7 @@ class Predictor(Protocol):
         Spread
             Sums to `horizon` less B₀, the expected number of statements that are not in it.
         """
+
+    @abstractmethod
+    def chances(self, counts: Floats) -> Floats:
+        """Probability that a statement of each expected count is asked at least once."""

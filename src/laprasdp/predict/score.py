@@ -123,7 +123,7 @@ def score(
         ranked = list(spread.ranked(log, SIZES[-1]))
         asked = {log.statements[n] for n in np.unique(after.ids).tolist()}
         lines = {log.statements[n]: k for n, k in enumerate(np.bincount(after.ids).tolist()) if k}
-        chances = asked_at_all(np.array([value for _, value in ranked]), predictor.clumping)
+        chances = predictor.chances(np.array([value for _, value in ranked]))
         marks += [(chance, key in asked) for (key, _), chance in zip(ranked, chances.tolist(), strict=True)]
         for size in SIZES:
             chosen = ranked[:size]
@@ -161,13 +161,6 @@ def log_loss(spread: Spread, before: Log, after: Log) -> float:
         more = [spread.new.get(after.statements[n], 0.0) for n in after.ids.tolist()]
         values = values + np.array(more)
     return float(-np.log(np.where(values > 0, values, rest / distinct) / horizon).mean())
-
-
-def asked_at_all(counts: Floats, clumping: float) -> Floats:
-    """Probability that a statement of each expected count is asked at least once."""
-    if np.isinf(clumping):
-        return np.asarray(-np.expm1(-counts))
-    return np.asarray(-np.expm1(-clumping * np.log1p(counts / clumping)))
 
 
 def _reliability(marks: Floats) -> tuple[tuple[float, float, int], ...]:
