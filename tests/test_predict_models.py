@@ -247,4 +247,5 @@ def test_chances_are_learned_from_bursts_and_from_what_came(rng):
     for chance in chances:
         assert chance[0] == 0
         assert list(chance) == sorted(chance)
-        assert chance[3] > 0.9
+    assert chances[0][3] > 0.9
+    assert 0.3 < chances[1][3] < chances[0][3]

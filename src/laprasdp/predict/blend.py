@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.predict.component import TINY
 from laprasdp.predict.log import Floats, Log
-from laprasdp.predict.model import Spread
+from laprasdp.predict.model import TINY, Spread
 from laprasdp.predict.template import Key
 
 PRIOR = 1.0  # lines that speak for all components alike before any is seen

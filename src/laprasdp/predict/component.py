@@ -8,9 +8,7 @@ import numpy as np
 
 from laprasdp.predict.chance import asked_at_all
 from laprasdp.predict.log import Floats, Log
-from laprasdp.predict.model import Context, Predictor, Spread
-
-TINY = float(np.finfo(float).tiny)
+from laprasdp.predict.model import TINY, Context, Predictor, Spread
 
 
 class Component(Predictor):

@@ -92,8 +92,11 @@ class Mixture(Predictor):
 
     def expected_counts(self, horizon: int, context: Context) -> Spread:
         shares = [one.shares(horizon, context) for one in self._fitted]
-        blend = self._inside if context.session else self._fresh
-        return blend.mixed(shares).times(horizon * (1 - self._uncovered))
+        if context.session:
+            mixed = self._inside.mixed(shares)
+        else:
+            mixed = self._chance.corrected(self._fresh.mixed(shares))
+        return mixed.times(horizon * (1 - self._uncovered))
 
     def chances(self, counts: Floats) -> Floats:
         return self._chance.of(counts)

@@ -12,6 +12,8 @@ import numpy as np
 from laprasdp.predict.log import Floats, Log
 from laprasdp.predict.template import Key
 
+TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True)
 class Context:
