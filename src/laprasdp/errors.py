@@ -5,7 +5,8 @@
     LaprasError
     ├── DomainError          the declared domain, or a value that lies outside it
     ├── UnsupportedQuery     a statement that cannot be asked; it costs nothing
-    │   └── QuerySyntaxError the statement cannot be read as SQL
+    │   ├── QuerySyntaxError the statement cannot be read as SQL
+    │   └── OtherTable       the statement is about a table that is not the declared one
     ├── BudgetError          a budget, a price or an accounting setting that makes no sense
     │   └── BudgetExhausted  the filter or the policy refuses; what is left stays
     ├── DataError            a table that cannot be read as declared
@@ -30,6 +31,10 @@ class UnsupportedQuery(LaprasError, ValueError):
 
 class QuerySyntaxError(UnsupportedQuery):
     """The statement cannot be parsed; the message carries line and column."""
+
+
+class OtherTable(UnsupportedQuery):
+    """The statement names a table that is not the declared one."""
 
 
 class BudgetError(LaprasError, ValueError):

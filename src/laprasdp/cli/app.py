@@ -31,6 +31,29 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 ConfigFile = Annotated[
     Path, typer.Option("--config", "-c", metavar="TOML", help="What is declared about the table.")
 ]
+LogFile = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Statements with times: CSV, JSON lines, Parquet or DuckDB.")
+]
+LogIs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="public|private-answers",
+        help="Where the log comes from; predictions are public, so it must be said.",
+    ),
+]
+Horizon = Annotated[int | None, typer.Option(min=1, help="Statements to predict; else as in the TOML file.")]
+Model = Annotated[Literal["mixture", "frequency"], typer.Option(help="How to predict.")]
+LogTable = Annotated[
+    str | None, typer.Option("--table", metavar="NAME", help="The table with the log inside a database.")
+]
+LogColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="WHAT=NAME",
+        help="A column of the log: query, time, user or session, and its name; else found by usual names.",
+    ),
+]
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -178,3 +201,63 @@ def run(
     if json and csv:
         raise typer.BadParameter("choose one of --json and --csv")
     return run(file, config, "json" if json else "csv" if csv else "text", level, post)
+
+
+predict_app = typer.Typer(no_args_is_help=True, help="Learn from a log which statements to expect.")
+app.add_typer(predict_app, name="predict")
+
+
+def _columns(given: list[str] | None) -> dict[str, str]:
+    from laprasdp.predict.source import NAMES
+
+    columns = dict(one.partition("=")[::2] for one in given or [])
+    for what, name in columns.items():
+        if what not in NAMES or not name:
+            raise typer.BadParameter(f"--column takes {', '.join(NAMES)}, such as query=statement_text")
+    return columns
+
+
+@predict_app.command("fit")
+@guarded
+def predict_fit(
+    log: LogFile,
+    config: ConfigFile = Path("lapras.toml"),
+    log_is: LogIs = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="JSON", help="The file to write.")] = Path(
+        "predictions.json"
+    ),
+    horizon: Horizon = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Statements in the prediction set.")] = None,
+    model: Model = "mixture",
+    table: LogTable = None,
+    column: LogColumn = None,
+    json: Json = False,
+) -> int:
+    """Learn from a log of past statements; write the prediction set with expected counts."""
+    from laprasdp.cli.predict import Wanted, fit
+
+    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column))
+    return fit(wanted, count, out, as_json=json)
+
+
+@predict_app.command("score")
+@guarded
+def predict_score(
+    log: LogFile,
+    config: ConfigFile = Path("lapras.toml"),
+    log_is: LogIs = None,
+    picture: Annotated[Path, typer.Option(metavar="PNG", help="Where the reliability curve goes.")] = Path(
+        "out/predictions.png"
+    ),
+    horizon: Horizon = None,
+    windows: Annotated[int, typer.Option(min=1, help="How often to fit and look ahead.")] = 5,
+    model: Model = "mixture",
+    table: LogTable = None,
+    column: LogColumn = None,
+    json: Json = False,
+) -> int:
+    """Fit on the past of a log and hold it against what came after; draw the reliability curve."""
+    from laprasdp.cli.predict import Wanted, score
+
+    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column))
+    return score(wanted, windows, picture, as_json=json)

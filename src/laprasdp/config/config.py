@@ -13,6 +13,7 @@ from typing import Any
 
 from laprasdp import datasets
 from laprasdp.config.domain import read_domain
+from laprasdp.config.forecast import KEYS, is_forecast, read_count, read_expected
 from laprasdp.config.section import Section, placed
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -56,6 +57,11 @@ class Config:
         The table is declared public.
     domain, budget, unit
         As in `open_session`, like the fields after them.
+    prediction_count : int
+        How many statements of a log or a forecast make up the prediction set.
+    expected : tuple of float
+        λ, how often each predicted query is expected among S statements, in the order in which
+        `read_predictions` gives them (one for each group of a GROUP BY); empty where nothing tells it.
     """
 
     path: Path
@@ -73,6 +79,8 @@ class Config:
     overlap: float | None = None
     reading: Reading = field(default_factory=Reading)
     predictions: tuple[Prediction, ...] = ()
+    prediction_count: int = 100
+    expected: tuple[float, ...] = ()
 
     def open(self) -> Session:
         """Open the table; nothing is released yet."""
@@ -87,6 +95,7 @@ class Config:
             accounting=self.accounting,
             split=self.split,
             overlap=self.overlap,
+            expected=self.expected,
             reading=self.reading,
             unit=self.unit,
             table=self.table,
@@ -106,7 +115,8 @@ class Config:
         if predictions:
             self._check_predictions()
         texts = [prediction.text for prediction in self.predictions] if predictions else []
-        predicted = read_predictions(texts, self.domain, self.name)
+        expected = self.expected if predictions else ()
+        predicted = read_predictions(texts, self.domain, self.name, expected)
         setting = Setting(
             self.domain,
             self.budget,
@@ -115,6 +125,7 @@ class Config:
             accounting=self.accounting,
             split=self.split,
             overlap=self.overlap,
+            expected=tuple(one.count for one in predicted.values()) if expected else (),
             unit=self.unit,
             reading=self.reading,
         )
@@ -148,7 +159,7 @@ class Config:
                 ) from None
 
 
-def read_config(path: str | Path = FILE) -> Config:
+def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
     """
     Read a configuration.
 
@@ -156,6 +167,8 @@ def read_config(path: str | Path = FILE) -> Config:
     ----------
     path : path
         Relative paths inside the file start at its folder.
+    predictions : bool
+        False leaves the prediction set out, which may not be there yet.
 
     Raises
     ------
@@ -177,15 +190,27 @@ def read_config(path: str | Path = FILE) -> Config:
         raise ConfigError(f"{path} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    return _config(path, values)
+    return _config(path, values, predictions)
 
 
-def _config(path: Path, values: dict[str, Any]) -> Config:
+def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
     top.only("source", "domain", "privacy", "stream", what="section")
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     domain = read_domain(top.section("domain"))
-    return Config(path, domain=domain, **settings, **_stream(top.section("stream"), path.parent))
+    stream = top.section("stream")
+    config = Config(path, domain=domain, **settings, **_stream(stream, path.parent))
+    if not predictions:
+        return replace(config, predictions=())
+    forecast = read_expected(stream, domain, config.name, config.horizon, path.parent)
+    if forecast is None:
+        return config
+    return replace(
+        config,
+        predictions=tuple(Prediction(one.text, f"{stream.where}: {one.text}") for one in forecast.expected),
+        expected=tuple(forecast.counts.values()),
+        overlap=forecast.overlap if config.overlap is None else config.overlap,
+    )
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
@@ -221,7 +246,9 @@ def _privacy(section: Section) -> dict[str, Any]:
 
 
 def _stream(section: Section, folder: Path) -> dict[str, Any]:
-    section.only("horizon", "policy", "accounting", "split", "overlap", "predictions", *vars(Reading()))
+    section.only(
+        "horizon", "policy", "accounting", "split", "overlap", "predictions", *KEYS, *vars(Reading())
+    )
     horizon = section.take("horizon", (int, str), 100)
     if horizon != "unknown" and (isinstance(horizon, str) or horizon < 1):
         raise ConfigError(
@@ -238,7 +265,10 @@ def _stream(section: Section, folder: Path) -> dict[str, Any]:
     reading["warm_up"] = section.take("warm_up", (int, str), plain.warm_up)
     predictions = section.take("predictions", (list, str), [])
     found["reading"] = placed(section.where, lambda: Reading(**reading))
-    found["predictions"] = _predictions(section.where, predictions, folder)
+    found["prediction_count"] = read_count(section)
+    found["predictions"] = (
+        () if is_forecast(predictions) else _predictions(section.where, predictions, folder)
+    )
     return found
 
 

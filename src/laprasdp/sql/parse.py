@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from laprasdp.domain import Domain
-from laprasdp.errors import UnsupportedQuery
+from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.query import Query
 from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
@@ -147,7 +147,7 @@ def _scope(source: exp.From | None, domain: Domain, table: str) -> Scope:
         )
     clauses(node, "this", "alias")
     if not same_name(node.this, table):
-        raise UnsupportedQuery(f"no table {clip(node.this.name)}; the declared table is {clip(table)}")
+        raise OtherTable(f"no table {clip(node.this.name)}; the declared table is {clip(table)}")
     alias = node.args.get("alias")
     if alias is None:
         return Scope(domain, table)

@@ -1,0 +1,1 @@
+"""Predictions from logs: which statements the next stream will hold, and how often."""
