@@ -7,12 +7,14 @@ Reading a configuration and planning with it never open the table.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from laprasdp import datasets
 from laprasdp.config.domain import read_domain
+from laprasdp.config.ledger import Place, read_analysts, read_ledger
 from laprasdp.config.section import Section, placed
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -20,7 +22,7 @@ from laprasdp.opening import open_session, read_predictions
 from laprasdp.pacing.pacing import Reading
 from laprasdp.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
@@ -54,6 +56,10 @@ class Config:
         The table inside a database.
     public : bool
         The table is declared public.
+    ledger : Place, optional
+        Where what is released is kept; in memory otherwise.
+    caps : mapping of analyst to float
+        The ε of what may be measured for each; where there is any, only they may ask.
     domain, budget, unit
         As in `open_session`, like the fields after them.
     """
@@ -73,9 +79,11 @@ class Config:
     overlap: float | None = None
     reading: Reading = field(default_factory=Reading)
     predictions: tuple[Prediction, ...] = ()
+    ledger: Place | None = None
+    caps: Mapping[str, float] = field(default_factory=dict)
 
     def open(self) -> Session:
-        """Open the table; nothing is released yet."""
+        """Open the table and the ledger; nothing is released yet."""
         self._check_predictions()
         return open_session(
             self.source,
@@ -92,7 +100,24 @@ class Config:
             table=self.table,
             name=self.name,
             public=self.public,
+            ledger=None if self.ledger is None else self.ledger.open(self.domain),
+            caps=self.caps,
         )
+
+    def kept(self) -> Place:
+        """
+        Where the ledger is kept, for what makes no sense without one.
+
+        Raises
+        ------
+        ConfigError
+            It lives in memory.
+        """
+        if self.ledger is None:
+            raise ConfigError(
+                f'{self.path} names no ledger, so nothing is kept: write [ledger] with file = "lapras.ledger"'
+            )
+        return self.ledger
 
     def plan(self, *, predictions: bool = True) -> Plan:
         """
@@ -103,6 +128,11 @@ class Config:
         predictions : bool
             False plans the same session without its prediction set.
         """
+        policy, names = self.policy_before(predictions=predictions)
+        return make_plan(policy, names)
+
+    def policy_before(self, *, predictions: bool = True) -> tuple[Policy, list[str]]:
+        """The policy in its state before the stream, and how each predicted query is called."""
         if predictions:
             self._check_predictions()
         texts = [prediction.text for prediction in self.predictions] if predictions else []
@@ -118,7 +148,7 @@ class Config:
             unit=self.unit,
             reading=self.reading,
         )
-        return make_plan(policy_named(self.policy, setting), [one.name for one in predicted.values()])
+        return policy_named(self.policy, setting), [one.name for one in predicted.values()]
 
     def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
         """
@@ -182,10 +212,14 @@ def read_config(path: str | Path = FILE) -> Config:
 
 def _config(path: Path, values: dict[str, Any]) -> Config:
     top = Section(str(path), values)
-    top.only("source", "domain", "privacy", "stream", what="section")
+    top.only("source", "domain", "privacy", "stream", "ledger", "analysts", what="section")
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
-    domain = read_domain(top.section("domain"))
-    return Config(path, domain=domain, **settings, **_stream(top.section("stream"), path.parent))
+    settings["domain"] = read_domain(top.section("domain"))
+    settings |= _stream(top.section("stream"), path.parent)
+    settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
+    if "ledger" in top:
+        settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
+    return Config(path, **settings)
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
