@@ -201,14 +201,25 @@ def test_no_colour_where_none_is_wanted(small):
         assert "\x1b" not in lapras(*command, env=os.environ | {"NO_COLOR": "1"}).stdout
 
 
+def _commands(command, name=""):
+    """Every command that does something, by its words."""
+    for word, inner in command.commands.items():
+        words, parent = f"{name} {word}".strip(), hasattr(inner, "commands")
+        if not parent or inner.invoke_without_command:
+            yield words, inner
+        if parent:
+            yield from _commands(inner, words)
+
+
 def test_every_command_and_option_is_documented():
     from typer.main import get_command
 
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## lapras (\w+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
-    commands = get_command(app).commands
+    sections = dict(re.findall(r"^## lapras ([\w ]+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
+    commands = dict(_commands(get_command(app)))
     assert set(sections) == set(commands)
     for name, command in commands.items():
+        assert f"[`lapras {name}`](#lapras-{name.replace(' ', '-')})" in page
         for parameter in command.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or f"`{option}" in sections[name], (name, option)

@@ -176,7 +176,10 @@ def test_a_closed_pipe_ends_quietly(small, form):
         noise = process.stderr.read()
         process.wait(timeout=30)
     assert process.returncode == 1
-    (summary,) = noise.splitlines()
+    notice, summary = noise.splitlines()
+    assert (
+        notice == "lapras: lapras.toml names no [ledger]: what is spent is forgotten when this process ends"
+    )
     assert re.match(r"\d+ answered, \d+ refused; spent ε = 0\.\d+ of 1", summary)
 
 

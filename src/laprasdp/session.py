@@ -100,7 +100,8 @@ class Session:
         self._torn = False  # it may have learned what is not kept, or a part of an entry
         if self.budget != wanted:
             raise LedgerError(
-                f"the ledger's budget is {self.budget}, not {wanted}: open it with its own, then raise_budget"
+                f"the ledger's budget is {self.budget}, not {wanted}: declare its own; "
+                "only raise_budget, or `lapras budget raise`, makes it larger"
             )
 
     @property
@@ -156,6 +157,17 @@ class Session:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
         return parse(text, self._table.domain, self._table.name)
 
+    def admit(self, analyst: str | None) -> None:
+        """
+        Whether this analyst may ask at all.
+
+        Raises
+        ------
+        ConfigError
+            There are caps, and the analyst has none.
+        """
+        self._state.admit(analyst)
+
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
     ) -> Answer | GroupedAnswer:
@@ -193,7 +205,7 @@ class Session:
         depend on public things only.
         """
         parsed = self._parsed(statement)
-        self._state.admit(analyst)
+        self.admit(analyst)
         stamp = Stamp(self._clock(), analyst, parsed.text)
         with self._lock:
             try:

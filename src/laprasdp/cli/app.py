@@ -6,8 +6,10 @@ import contextlib
 import functools
 import math
 import os
+import re
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, ParamSpec
 
@@ -26,6 +28,14 @@ app = typer.Typer(
     help="Answers a stream of SQL counting queries over a private table under one privacy budget.",
     epilog="Exit codes: 0 answered, 1 refused or failed (one line on stderr says why), 2 wrong usage.",
 )
+budgets = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
+ledgers = typer.Typer(
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Verify and export what is kept; the table is not opened.",
+)
+app.add_typer(budgets, name="budget")
+app.add_typer(ledgers, name="ledger")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 ConfigFile = Annotated[
@@ -54,6 +64,9 @@ LogColumn = Annotated[
         help="A column of the log: query, time, user or session, and its name; else found by usual names.",
     ),
 ]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who asks; charges are kept under this name.")
+]
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -63,7 +76,8 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     @functools.wraps(command)
     def guard(*arguments: P.args, **options: P.kwargs) -> None:
         try:
-            code = command(*arguments, **options)
+            with _warned():
+                code = command(*arguments, **options)
             sys.stdout.flush()
         except BrokenPipeError:
             code = FAILED
@@ -79,9 +93,26 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     return guard
 
 
-def _fail(message: str, code: int = FAILED) -> int:
+@contextlib.contextmanager
+def _warned() -> Iterator[None]:
+    """A warning of LAPRAS is one line on stderr."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        _say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning, module="laprasdp")
+        warnings.showwarning = show
+        yield
+
+
+def _say(message: str) -> None:
     with contextlib.suppress(OSError):
         print("lapras:", " ".join(message.split()), file=sys.stderr, flush=True)
+
+
+def _fail(message: str, code: int = FAILED) -> int:
+    _say(message)
     return code
 
 
@@ -110,6 +141,12 @@ def _records(std: float | None) -> float | None:
     if std is not None and not 0 < std < math.inf:
         raise typer.BadParameter("a standard deviation is a positive number of records, such as 5")
     return std
+
+
+def _digest(head: str | None) -> str | None:
+    if head is not None and not re.fullmatch("[0-9a-f]{64}", head.lower()):
+        raise typer.BadParameter("a digest is 64 hexadecimal digits, as `lapras ledger verify` prints it")
+    return head and head.lower()
 
 
 @app.callback()
@@ -194,13 +231,88 @@ def run(
         Literal["nonnegative", "rounded", "consistent"] | None,
         typer.Option(help="Print an adjusted value beside each, free: not negative; whole; adding up."),
     ] = None,
+    analyst: Analyst = None,
 ) -> int:
-    """Answer a stream of SQL statements, each at once."""
+    """Answer a stream of SQL statements, each at once; with a ledger, go on where it stopped."""
     from laprasdp.cli.run import run
 
     if json and csv:
         raise typer.BadParameter("choose one of --json and --csv")
-    return run(file, config, "json" if json else "csv" if csv else "text", level, post)
+    return run(file, config, "json" if json else "csv" if csv else "text", level, post, analyst)
+
+
+@app.command()
+@guarded
+def ask(
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One SQL statement, in quotes.")],
+    config: ConfigFile = Path("lapras.toml"),
+    analyst: Analyst = None,
+    level: Annotated[float, typer.Option(callback=_level, help="Level of the interval.")] = 0.95,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+) -> int:
+    """Answer one SQL statement on the ledger that lapras.toml names."""
+    from laprasdp.cli.ask import ask
+
+    return ask(statement, config, level, analyst, as_json=json)
+
+
+@budgets.callback(invoke_without_command=True)
+def budget(
+    context: typer.Context,
+    config: ConfigFile = Path("lapras.toml"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture goes.")] = Path("out"),
+    json: Json = False,
+) -> None:
+    """Show what was spent, by whom and on what, what is left, and what that still buys."""
+    from laprasdp.cli.budget import budget
+
+    if context.invoked_subcommand is None:
+        guarded(budget)(config, out, as_json=json)
+    elif (config, out, json) != (Path("lapras.toml"), Path("out"), False):
+        raise typer.BadParameter(f"options stand after {context.invoked_subcommand}")
+
+
+@budgets.command("raise")
+@guarded
+def raise_budget(
+    epsilon: Annotated[float, typer.Option(metavar="E", help="The new ε.")],
+    delta: Annotated[float | None, typer.Option(metavar="D", help="The new δ; as before otherwise.")] = None,
+    config: ConfigFile = Path("lapras.toml"),
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who raises it.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    json: Json = False,
+) -> int:
+    """Raise the budget: an act that the ledger records for good, and that weakens what was promised."""
+    from laprasdp.cli.budget import raise_budget
+
+    return raise_budget(config, epsilon, delta, analyst, yes=yes, as_json=json)
+
+
+@ledgers.command()
+@guarded
+def verify(
+    config: ConfigFile = Path("lapras.toml"),
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIGEST", callback=_digest, help="A head written down earlier: it must be there."
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Work everything out again from the entries; print what does not agree, and the head to write down."""
+    from laprasdp.cli.ledger import verify
+
+    return verify(config, head, as_json=json)
+
+
+@ledgers.command()
+@guarded
+def export(config: ConfigFile = Path("lapras.toml")) -> int:
+    """Print the ledger as JSON lines, which docs/ledger-format.md says how to check."""
+    from laprasdp.cli.ledger import export
+
+    return export(config)
 
 
 predict_app = typer.Typer(no_args_is_help=True, help="Learn from a log which statements to expect.")

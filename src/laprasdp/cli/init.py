@@ -34,6 +34,13 @@ horizon = 100          # statements that the budget is paced for; "unknown" wher
 # split = "matrix-heavy"
 # overlap = 0.8 # share of the stream that logs say is predicted; for policy = "primm"
 
+[ledger]
+file = {ledger}{ledger_pad}# keeps what was asked and spent; without it every process has the whole budget
+# url = "postgresql://user@host/name"    # instead of file; the password comes from ~/.pgpass or PGPASSWORD
+
+# [analysts]           # who may ask, and the ε that may be measured for each at most; without it, anybody
+# alice = 0.3
+
 # One section an attribute: fill in the open keys, and delete the sections nobody will ask about.
 # A row with a value outside what is declared here is not counted.
 """
@@ -74,7 +81,7 @@ def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool
     if out.is_dir():
         raise ConfigError(f"{out} is a directory; name the file to write")
     found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name)]
-    text = _text(table, name, out.parent, found)
+    text = _text(table, name, out, found)
     try:
         with open(out, "w" if force else "x", encoding="utf-8") as file:
             file.write(text)
@@ -90,11 +97,13 @@ def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool
     return 0
 
 
-def _text(table: Path, name: str | None, folder: Path, found: list[tuple[str, str, str | None]]) -> str:
-    where = quoted(os.path.relpath(table.resolve(), folder.resolve()))
+def _text(table: Path, name: str | None, out: Path, found: list[tuple[str, str, str | None]]) -> str:
+    where = quoted(os.path.relpath(table.resolve(), out.parent.resolve()))
     source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
     called = quoted(name.rpartition(".")[2] if name else table.name.split(".")[0])
-    parts = [_HEAD.format(source=source, name=called, pad=" " * max(14 - len(called), 1))]
+    kept = quoted(f"{out.stem}.ledger")
+    pads = {"pad": " " * max(14 - len(called), 1), "ledger_pad": " " * max(15 - len(kept), 1)}
+    parts = [_HEAD.format(source=source, name=called, ledger=kept, **pads)]
     for column, kind, fitting in found:
         comment = " ".join(kind.split())[:80]
         if fitting is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from laprasdp.session import Session
+    from laprasdp.spending import Spending
 
 PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
+
+
+def say(line: str) -> None:
+    """One line on stderr, if somebody listens."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def console() -> Console:
@@ -64,14 +71,15 @@ def bar(share: float, size: int = 40) -> str:
     return "█" * filled + "░" * (size - filled)
 
 
-def budget_line(session: Session) -> str:
+def budget_line(of: Session | Spending) -> str:
     """What is spent of the budget, and what is left."""
-    total = session.spent + session.remaining
-    spent = f"spent ε = {session.epsilon_spent:.4g} of {session.budget.epsilon:g}"
-    if session.unit != "ε":
-        spent += f" ({session.unit} = {session.spent:.4g} of {total:.4g})"
-    left = session.remaining / total if total else 0.0
-    return f"{spent} at δ = {session.budget.delta:g}; {left:.0%} of the budget remains"
+    spent, remaining = of.spent, of.remaining
+    total = spent + remaining
+    line = f"spent ε = {of.epsilon_spent:.4g} of {of.budget.epsilon:g}"
+    if of.unit != "ε":
+        line += f" ({of.unit} = {spent:.4g} of {total:.4g})"
+    left = remaining / total if total else 0.0
+    return f"{line} at δ = {of.budget.delta:g}; {left:.0%} of the budget remains"
 
 
 @contextmanager

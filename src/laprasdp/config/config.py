@@ -7,6 +7,7 @@ Reading a configuration and planning with it never open the table.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from laprasdp import datasets
 from laprasdp.config.domain import read_domain
 from laprasdp.config.forecast import KEYS, is_forecast, read_count, read_expected
+from laprasdp.config.ledger import Place, read_analysts, read_ledger
 from laprasdp.config.section import Section, placed
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -21,7 +23,7 @@ from laprasdp.opening import open_session, read_predictions
 from laprasdp.pacing.pacing import Reading
 from laprasdp.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
@@ -55,13 +57,16 @@ class Config:
         The table inside a database.
     public : bool
         The table is declared public.
+    ledger : Place, optional
+        Where what is released is kept; in memory otherwise.
+    caps : mapping of analyst to float
+        The ε of what may be measured for each; where there is any, only they may ask.
     domain, budget, unit
         As in `open_session`, like the fields after them.
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
     expected : tuple of float
-        λ, how often each predicted query is expected among S statements, in the order in which
-        `read_predictions` gives them (one for each group of a GROUP BY); empty where nothing tells it.
+        λ, how often each of `predictions` is expected among S statements; empty where nothing tells it.
     """
 
     path: Path
@@ -81,9 +86,11 @@ class Config:
     predictions: tuple[Prediction, ...] = ()
     prediction_count: int = 100
     expected: tuple[float, ...] = ()
+    ledger: Place | None = None
+    caps: Mapping[str, float] = field(default_factory=dict)
 
     def open(self) -> Session:
-        """Open the table; nothing is released yet."""
+        """Open the table and the ledger; nothing is released yet."""
         self._check_predictions()
         return open_session(
             self.source,
@@ -101,7 +108,24 @@ class Config:
             table=self.table,
             name=self.name,
             public=self.public,
+            ledger=None if self.ledger is None else self.ledger.open(self.domain),
+            caps=self.caps,
         )
+
+    def kept(self) -> Place:
+        """
+        Where the ledger is kept, for what makes no sense without one.
+
+        Raises
+        ------
+        ConfigError
+            It lives in memory.
+        """
+        if self.ledger is None:
+            raise ConfigError(
+                f'{self.path} names no ledger, so nothing is kept: write [ledger] with file = "lapras.ledger"'
+            )
+        return self.ledger
 
     def plan(self, *, predictions: bool = True) -> Plan:
         """
@@ -112,6 +136,11 @@ class Config:
         predictions : bool
             False plans the same session without its prediction set.
         """
+        policy, names = self.policy_before(predictions=predictions)
+        return make_plan(policy, names)
+
+    def policy_before(self, *, predictions: bool = True) -> tuple[Policy, list[str]]:
+        """The policy in its state before the stream, and how each predicted query is called."""
         if predictions:
             self._check_predictions()
         texts = [prediction.text for prediction in self.predictions] if predictions else []
@@ -129,7 +158,7 @@ class Config:
             unit=self.unit,
             reading=self.reading,
         )
-        return make_plan(policy_named(self.policy, setting), [one.name for one in predicted.values()])
+        return policy_named(self.policy, setting), [one.name for one in predicted.values()]
 
     def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
         """
@@ -195,20 +224,24 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
-    top.only("source", "domain", "privacy", "stream", what="section")
+    top.only("source", "domain", "privacy", "stream", "ledger", "analysts", what="section")
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
-    domain = read_domain(top.section("domain"))
+    settings["domain"] = read_domain(top.section("domain"))
     stream = top.section("stream")
-    config = Config(path, domain=domain, **settings, **_stream(stream, path.parent))
+    settings |= _stream(stream, path.parent)
+    settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
+    if "ledger" in top:
+        settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
+    config = Config(path, **settings)
     if not predictions:
         return replace(config, predictions=())
-    forecast = read_expected(stream, domain, config.name, config.horizon, path.parent)
+    forecast = read_expected(stream, config.domain, config.name, config.horizon, path.parent)
     if forecast is None:
         return config
     return replace(
         config,
         predictions=tuple(Prediction(one.text, f"{stream.where}: {one.text}") for one in forecast.expected),
-        expected=tuple(forecast.counts.values()),
+        expected=tuple(one.count for one in forecast.expected),
         overlap=forecast.overlap if config.overlap is None else config.overlap,
     )
 

@@ -1,0 +1,71 @@
+"""The picture of spending: ε after each statement, beneath the budget of its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from laprasdp.cli.picture import GREY, INK, NOTE, PALE, STYLE, WARM
+from laprasdp.spending import Spending
+
+
+def draw_spending(spending: Spending, path: Path) -> None:
+    """Write the picture to `path`, a PNG file."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator
+
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(9, 4.4), layout="constrained")
+        end = max(spending.statements, 1) * 1.03
+        _budget(axes, spending, end)
+        _spent(axes, spending, end)
+        axes.set_xlabel("statements asked")
+        axes.set_ylabel(f"ε at δ = {spending.budget.delta:g}")
+        axes.set_xlim(0, end)
+        axes.set_ylim(0, max(spending.budget.epsilon, spending.epsilon_spent) * 1.13)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_title(_title(spending), loc="left", fontweight="bold", fontsize=11)
+        figure.savefig(path, dpi=160)
+        pyplot.close(figure)
+
+
+def _budget(axes: Any, spending: Spending, end: float) -> None:
+    """The budget as a line with a step at each raise."""
+    places, heights = [0.0], [spending.begun.epsilon]
+    for raised in spending.raises:
+        places.append(raised.after)
+        heights.append(raised.new.epsilon)
+    places.append(end)
+    heights.append(heights[-1])
+    axes.step(places, heights, where="post", color=GREY, lw=1.4, ls=(0, (4, 3)))
+    label = f"budget ε = {heights[-1]:g}"
+    axes.annotate(label, (0.01, heights[-1]), (0, 5), ("axes fraction", "data"), "offset points", color=NOTE)
+
+
+def _spent(axes: Any, spending: Spending, end: float) -> None:
+    """What was spent, and which releases nobody had asked for."""
+    places = [0.0, *(one.after + (not one.opening) for one in spending.releases)]
+    heights = [0.0, *(one.epsilon_spent for one in spending.releases)]
+    places.append(end)
+    heights.append(spending.epsilon_spent)
+    axes.fill_between(places, heights, step="post", color=PALE, lw=0)
+    axes.step(places, heights, where="post", color=INK, lw=1.8)
+    opening = [(one.after, one.epsilon_spent) for one in spending.releases if one.opening]
+    if opening:
+        axes.plot(*zip(*opening, strict=True), "o", color=WARM, markersize=5, clip_on=False)
+        axes.text(
+            0.985, 0.04, "● release before a statement, for all that is expected", ha="right", color=WARM,
+            transform=axes.transAxes,
+        )  # fmt: skip
+
+
+def _title(spending: Spending) -> str:
+    share = spending.epsilon_spent / spending.budget.epsilon
+    span = ""
+    if spending.releases:
+        days = sorted({f"{one.at:%Y-%m-%d}" for one in spending.releases})
+        span = f", {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")
+    return f"ε = {spending.epsilon_spent:.3g} spent in {spending.statements} statements, {share:.0%}{span}"

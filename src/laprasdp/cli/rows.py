@@ -1,0 +1,106 @@
+"""How answers are printed: a table that grows line by line, JSON lines, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.cli.show import price, records, shorten
+from laprasdp.session import Session
+
+Format = Literal["json", "csv", "text"]
+Post = Literal["nonnegative", "rounded", "consistent"]
+Write = Callable[[int | None, Answer | GroupedAnswer], None]
+FIELDS = (
+    *("line", "query", "group", "value", "nonnegative", "std"),
+    *("low", "high", "source", "charge", "remaining"),
+)
+
+
+def writer(form: Format, level: float, session: Session, post: Post | None = None) -> Write:
+    """What prints the answers of one statement after another, with the line where each stands."""
+    return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
+
+
+def adjusted(answer: Answer | GroupedAnswer, post: Post) -> list[float]:
+    """
+    One value an answer, to stand beside the unbiased one.
+
+    Notes
+    -----
+    **Privacy.**  A function of released numbers: it costs nothing.
+    """
+    if isinstance(answer, GroupedAnswer) and post == "consistent":
+        return list(answer.consistent())
+    return [one.rounded if post == "rounded" else one.nonnegative for one in members(answer)]
+
+
+def members(answer: Answer | GroupedAnswer) -> list[Answer]:
+    """The answers of a statement, one each group."""
+    return list(answer) if isinstance(answer, GroupedAnswer) else [answer]
+
+
+def _rows(
+    line: int | None, answer: Answer | GroupedAnswer, post: Post | None, level: float
+) -> Iterator[dict[str, Any]]:
+    values = None if post is None else adjusted(answer, post)
+    for place, one in enumerate(members(answer)):
+        row = one.row(level) if line is None else {"line": line, **one.row(level)}
+        yield row if values is None else row | {"post": values[place]}
+
+
+def _json_lines(level: float, session: Session, post: Post | None) -> Write:
+    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
+        for row in _rows(line, answer, post, level):
+            print(json.dumps(row))
+
+    return write
+
+
+def _csv(level: float, session: Session, post: Post | None) -> Write:
+    fields = FIELDS if post is None else (*FIELDS, "post")
+    made = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
+    made.writeheader()
+    sys.stdout.flush()
+
+    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
+        for row in _rows(line, answer, post, level):
+            if "group" in row:
+                row["group"] = json.dumps(row["group"], ensure_ascii=False)
+            made.writerow(row)
+
+    return write
+
+
+def _text(level: float, session: Session, post: Post | None) -> Write:
+    column = "" if post is None else "  {:>11}"
+    layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11}" + column + " {:<9} {:>9}  {}"
+    width = 74 if post is None else 87
+    limit = shutil.get_terminal_size().columns - width if sys.stdout.isatty() else None
+    charge, added = f"charge {session.unit}", [] if post is None else [post]
+    header = layout.format("line", "answer", "std", "low", "high", *added, "source", charge, "statement")
+    print(header, flush=True)
+
+    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
+        values = None if post is None else adjusted(answer, post)
+        number = "" if line is None else line
+        if isinstance(answer, GroupedAnswer):
+            print(f"{number:>4}  {shorten(answer.query, limit and limit + width - 6)}")
+        for place, one in enumerate(members(answer)):
+            what = one.query if one.group is None else _group(one.group)
+            numbers = [records(value) for value in (one.value, one.std, *one.interval(level))]
+            if values is not None:
+                numbers.append(f"{values[place]:,}" if post == "rounded" else records(values[place]))
+            shown = shorten(what, limit and max(limit, 12))
+            print(layout.format(number, *numbers, one.source, price(one.charge), shown).rstrip())
+
+    return write
+
+
+def _group(group: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in group.items())

@@ -1,0 +1,57 @@
+"""Twins: other ledgers beside one, over the same attributes; two ledgers for one table are two budgets."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from laprasdp.domain import Domain
+
+_MAGIC = b"SQLite format 3\0"
+
+
+def twins(file: Path, dataset: str, domain: Domain) -> list[str]:
+    """
+    Ledgers in the folder of `file`, itself included, whose datasets have the attributes of `domain`.
+
+    Parameters
+    ----------
+    file : Path
+        A ledger in SQLite.
+    dataset : str
+        The one of its datasets that is not looked for.
+    domain : Domain
+
+    Returns
+    -------
+    list of str
+        "dataset NAME in FILE".  A ledger does not say which table it is of, so a table of the same attributes
+        is found too.
+
+    Notes
+    -----
+    Files are opened read-only; what is no ledger, or cannot be read, is passed over.
+    """
+    found = []
+    for path in sorted(file.parent.iterdir()):
+        with suppress(OSError, sqlite3.Error, ValueError, KeyError, TypeError):
+            own = path.samefile(file)
+            for name, attributes in _datasets(path):
+                if set(attributes) == set(domain) and not (own and name == dataset):
+                    found.append(f"dataset {name} in {path.name}")
+    return found
+
+
+def _datasets(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Name and attributes of each dataset that a file keeps."""
+    if not path.is_file():
+        return
+    with path.open("rb") as start:
+        if start.read(len(_MAGIC)) != _MAGIC:
+            return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
+        for name, settings in connection.execute("SELECT name, settings FROM lapras_dataset"):
+            yield name, [attribute for attribute, _ in json.loads(settings)["domain"]]
