@@ -76,6 +76,7 @@ class Replay:
         self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, False, 0
         self.spent = Function({}, [], [0])  # units of μ² on each cell
         self.epsilon = self.delta = 0  # units, under basic accounting
+        self.pure = False  # one release took everything
 
     def look(self, entry):
         """What is wrong with the next entry."""
@@ -95,6 +96,8 @@ class Replay:
                 entry["new"][key] < self.budget[key] for key in self.budget
             ):
                 yield "it is no raise of the budget"
+            if self.pure:
+                yield "nothing can be added to a pure release"
             self.budget = entry["new"]
 
     def release(self, entry):
@@ -108,9 +111,18 @@ class Replay:
             if not self.bought(charge, measurement):
                 yield "its noise is too small for its charge"
         else:
-            amounts = self.function(charge["amounts"])
-            if any(amounts.at(cell) != cost for cell, cost in self.costs(measurement, amounts)):
+            amounts, pure = self.function(charge["amounts"]), charge.get("pure", False)
+            if pure != (measurement["law"] == "laplace"):
+                yield "it is charged as if it had another noise"
+            elif pure and self.laplace(measurement) > self.budget["epsilon"]:
+                yield "its noise is too small for the budget"
+            elif not pure and any(
+                amounts.at(cell) != cost for cell, cost in self.costs(measurement, amounts)
+            ):
                 yield "its charge is not what its measurement costs"
+            if self.pure or (pure and any(self.spent.weights)):
+                yield "a pure release has all of the budget, and stands alone"
+            self.pure |= pure
             self.add(amounts)
         if not self.fits():
             yield "the budget is passed"
@@ -164,12 +176,16 @@ class Replay:
         for cell in joint(others)[2]:
             yield cell, math.ceil(bound * factor)
 
+    def laplace(self, measurement):
+        """ε of a release with Laplace noise."""
+        most = max(sum(map(abs, column)) for _, column in self.columns(measurement))
+        return Fraction(most * self.rows, int(measurement["scale"]))
+
     def bought(self, charge, measurement):
         """Whether (ε, δ) of a charge pays for its noise, under basic accounting."""
         epsilon, delta = int(charge["epsilon"]) / 2**40, int(charge["delta"]) / 2**100
         if measurement["law"] == "laplace":
-            most = max(sum(map(abs, column)) for _, column in self.columns(measurement))
-            return Fraction(most * self.rows, int(measurement["scale"])) <= epsilon
+            return self.laplace(measurement) <= epsilon
         most = max(cost for _, cost in self.costs(measurement)) - 1  # it was rounded up
         return most <= 0 or delta_of(epsilon, math.sqrt(most / 2**40)) <= delta * (1 + 1e-9)
 

@@ -242,8 +242,7 @@ def test_verify_finds_a_change_and_an_older_copy(small):
         connection.commit()
     changed = json.loads(invoke("ledger", "verify", "--json", code=1).stdout)
     assert not changed["sound"]
-    assert changed["findings"][0]["position"] == 1
-    assert "was changed" in changed["findings"][0]["what"]
+    assert any(one["position"] == 1 and "was changed" in one["what"] for one in changed["findings"])
     refused = invoke("ask", ASKED[2], code=1)
     assert (refused.stdout, "verify it" in refused.stderr) == ("", True)
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,8 @@ def export(folder, domain=SMALL, **settings):
     for text in ("age > 3", "age IN (1, 4, 6)", "age > 3", "age < 2"):
         session.ask(f"SELECT COUNT(*) FROM t WHERE {text}", analyst="ada")
     session.ask(GROUPS)
-    session.raise_budget(lp.Budget(1.5, 1e-6))
+    with suppress(lp.BudgetError):  # beside a release that has everything
+        session.raise_budget(lp.Budget(1.5, 1e-6))
     session.ask("SELECT COUNT(*) FROM t WHERE age IN (2, 5)")
     assert verify(ledger) == []
     path = folder / "export.jsonl"
