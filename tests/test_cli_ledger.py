@@ -242,8 +242,7 @@ def test_verify_finds_a_change_and_an_older_copy(small):
         connection.commit()
     changed = json.loads(invoke("ledger", "verify", "--json", code=1).stdout)
     assert not changed["sound"]
-    assert changed["findings"][0]["position"] == 1
-    assert "was changed" in changed["findings"][0]["what"]
+    assert any(one["position"] == 1 and "was changed" in one["what"] for one in changed["findings"])
     refused = invoke("ask", ASKED[2], code=1)
     assert (refused.stdout, "verify it" in refused.stderr) == ("", True)
 
@@ -260,10 +259,11 @@ def test_two_ledgers_for_one_table_are_told(small):
     (small / "lapras.toml").write_text(KEPT + 'dataset = "copy"\n')
     told = [line for line in invoke("ask", ASKED[0]).stderr.splitlines() if "two ledgers" in line]
     assert len(told) >= 2  # the other file, and the other dataset in this one
-    other = (
-        KEPT.replace("[domain.n]", "[domain.m]").replace("max = 9", "max = 8").replace("nullable = true", "")
+    head, _, _ = SMALL.partition("predictions")
+    (small / "lapras.toml").write_text(
+        f'{head}[domain.m]\ntype = "categories"\nvalues = ["x"]\n[ledger]\nfile = "of_m.ledger"\n'
     )
-    assert "other" not in other
+    assert "two ledgers" not in invoke("ask", "SELECT COUNT(*) FROM t WHERE m = 'x'").stderr
 
 
 def test_a_ledger_of_other_settings_is_refused_and_says_in_what(small):

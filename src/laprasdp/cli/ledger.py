@@ -55,5 +55,6 @@ def _head(ledger: SQLLedger) -> Head | None:
 
 def _digests(ledger: SQLLedger) -> set[str]:
     with suppress(LedgerError):
-        return {first_digest(ledger.dataset.text), *(row.digest for row in ledger.snapshot()[1])}
+        header, *lines = map(json.loads, ledger.lines())
+        return {first_digest(header["settings"]), *(line["digest"] for line in lines)}
     return set()

@@ -1,0 +1,171 @@
+"""The stand-alone script of the examples agrees with every export, and with no tampered one."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draw import MemoryTable
+
+import laprasdp as lp
+from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.verify import verify
+from laprasdp.opening import open_session
+
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SMALL = lp.Domain(age=lp.Integers(0, 7), Sex=lp.Categories(["f", "m"], nullable=True))
+LARGE = lp.Domain(z=lp.Integers(0, 39), age=lp.Integers(0, 39))  # its marginals are measured
+GROUPS = "SELECT COUNT(*) FROM t GROUP BY age"
+SETTINGS = {
+    "primm": (SMALL, {}),
+    "primm on marginals": (LARGE, {}),
+    "smooth-cache": (SMALL, {"policy": "smooth-cache"}),
+    "basic": (SMALL, {"policy": "smooth", "accounting": "basic"}),
+    "laplace": (SMALL, {"policy": "laplace", "accounting": "basic"}),
+    "histogram": (SMALL, {"policy": "histogram-total"}),
+    "persons": (SMALL, {"unit": lp.PrivacyUnit("person", 3)}),
+}
+
+
+def replay(path):
+    """Isolated and without site-packages: only the standard library is there."""
+    return subprocess.run([sys.executable, "-I", "-S", SCRIPT, path], capture_output=True, text=True)
+
+
+def export(folder, domain=SMALL, **settings):
+    ledger = SQLLedger(folder / "some.ledger")
+    table = MemoryTable(domain, np.arange(domain.size) % 5, unit=settings.get("unit"))
+    budget = lp.Budget(1.0, 1e-6)
+    session = open_session(
+        table, domain, budget=budget, horizon=12, predictions=[GROUPS], ledger=ledger, public=True, **settings
+    )
+    for text in ("age > 3", "age IN (1, 4, 6)", "age > 3", "age < 2"):
+        session.ask(f"SELECT COUNT(*) FROM t WHERE {text}", analyst="ada")
+    session.ask(GROUPS)
+    with suppress(lp.BudgetError):  # beside a release that has everything
+        session.raise_budget(lp.Budget(1.5, 1e-6))
+    session.ask("SELECT COUNT(*) FROM t WHERE age IN (2, 5)")
+    assert verify(ledger) == []
+    path = folder / "export.jsonl"
+    path.write_text("".join(line + "\n" for line in ledger.lines()))
+    return path, ledger.head, session
+
+
+@pytest.mark.parametrize(("domain", "settings"), SETTINGS.values(), ids=SETTINGS)
+def test_a_real_export_is_sound(domain, settings, tmp_path):
+    path, head, session = export(tmp_path, domain, **settings)
+    done = replay(path)
+    assert (done.returncode, done.stderr) == (0, "")
+    unit = session.unit
+    units = round(session.spent * 2**40)
+    assert (
+        done.stdout
+        == f"{head.entries} entries, all sound; {units} units of {unit} spent; head {head.digest}\n"
+    )
+
+
+def rewritten(path, change, *, chained=True):
+    """The export after a change of its entries, by somebody who can compute digests, or cannot."""
+    header, *lines = map(json.loads, path.read_text().splitlines())
+    entries = [json.loads(line["entry"]) for line in lines]
+    change(entries)
+    digest = hashlib.sha256(header["settings"].encode()).hexdigest()
+    out = [header]
+    for entry, line in zip(entries, lines, strict=False):
+        text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(f"{digest}{text}".encode()).hexdigest()
+        out.append({"entry": text, "digest": digest if chained else line["digest"]})
+    path.write_text("".join(json.dumps(line) + "\n" for line in out))
+
+
+def first(entries, kind):
+    return next(entry for entry in entries if entry["kind"] == kind and not entry.get("opening"))
+
+
+def cheaper(entries):
+    amounts = first(entries, "release")["charge"]["amounts"]
+    amounts["weights"] = [max(value - 1, 0) for value in amounts["weights"]]
+
+
+def stronger(entries):
+    first(entries, "release")["measurement"]["bits"] -= 1
+
+
+def other_answer(entries):
+    replies = [entry for entry in entries if entry["kind"] == "reply"]
+    replies[2]["answers"][0]["value"] += 1
+
+
+def lost(entries):
+    del entries[entries.index(first(entries, "release"))]
+
+
+def lost_reply(entries):
+    del entries[-1]
+
+
+def lowered(entries):
+    first(entries, "raise")["new"]["epsilon"] = 0.9
+
+
+def false_start(entries):
+    first(entries, "raise")["old"]["epsilon"] = 0.9
+
+
+def another_statement(entries):
+    entries[1]["statement"] = "SELECT 1"
+
+
+TAMPERED = {
+    "a text": (another_statement, False, "it does not follow from the entry before"),
+    "a charge": (cheaper, True, "its charge is not what its measurement costs"),
+    "a scale": (stronger, True, "its charge is not what its measurement costs"),
+    "an answer": (other_answer, True, "it shows another answer to the same query than before"),
+    "a lost release": (lost, True, "do not stand together"),
+    "a lost end": (lost_reply, True, "the last release has no reply"),
+    "a lowered budget": (lowered, True, "it is no raise of the budget"),
+    "a false start": (false_start, True, "it is no raise of the budget"),
+}
+
+
+@pytest.mark.parametrize(("change", "chained", "finding"), TAMPERED.values(), ids=TAMPERED)
+def test_a_tampered_export_is_not(change, chained, finding, tmp_path):
+    path, _, _ = export(tmp_path, policy="smooth")
+    rewritten(path, lambda entries: None)
+    assert replay(path).returncode == 0
+    rewritten(path, change, chained=chained)
+    done = replay(path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert finding in done.stdout
+
+
+@pytest.mark.parametrize("accounting", ["gaussian", "basic"])
+def test_a_passed_budget_is_found(accounting, tmp_path):
+    path, _, session = export(tmp_path, policy="independent", accounting=accounting)
+    header, *lines = path.read_text().splitlines()
+    settings = json.loads(json.loads(header)["settings"])
+    settings["budget"]["epsilon"] = session.epsilon_spent / 2
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    path.write_text("\n".join([json.dumps({"format": 1, "settings": text}), *lines]) + "\n")
+    rewritten(path, lambda entries: first(entries, "raise")["old"].update(settings["budget"]))
+    done = replay(path)
+    assert done.returncode == 1
+    assert "the budget is passed" in done.stdout
+    assert "its charge" not in done.stdout
+
+
+def test_the_page_names_every_key(tmp_path):
+    page = (SCRIPT.parent.parent / "docs" / "ledger-format.md").read_text()
+    path, _, _ = export(tmp_path, LARGE)
+    header, *lines = map(json.loads, path.read_text().splitlines())
+    names = {*header, *json.loads(header["settings"])}
+    for line in lines:
+        entry = json.loads(line["entry"])
+        names |= {*line, *entry, *entry.get("measurement", ()), *entry.get("charge", ())}
+        names |= {key for answer in entry.get("answers", ()) for key in answer or ()}
+    assert len(names) > 30
+    assert [name for name in names if f"`{name}`" not in page] == []
