@@ -6,21 +6,23 @@ import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from threadpoolctl import threadpool_limits
 
 from experiments import picture
 from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Experiment, Row, Size, Skipped
 from experiments.page import page
 from experiments.store import Store
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _finish(
                 keep(name, cell.key, _run(cell))
             return skipped
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=threadpool_limits, initargs=(1,)) as pool:
+        with _single_threaded(), ProcessPoolExecutor(workers, context) as pool:
             running: dict[Future[Any], tuple[str, str]] = {
                 pool.submit(_run, cell): (name, cell.key) for name, cell in waiting
             }
@@ -146,6 +148,21 @@ def _finish(
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
     return skipped
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes that are started now have one thread each, in whatever linear algebra library they load."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _run(cell: Cell) -> tuple[float, list[Row], str | None]:

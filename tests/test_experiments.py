@@ -7,6 +7,7 @@ import gzip
 import itertools
 import json
 import math
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import threadpoolctl
 
 from experiments import data, idebench, run
 from experiments.__main__ import NAMES, main, named
@@ -332,6 +334,27 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     assert len(seen) == len(whole) - 2
     run.run(chosen, seed=1, **settings)  # other settings begin anew
     assert len(seen) == 2 * len(whole) - 2
+
+
+def blas_threads() -> list[dict[str, Any]]:
+    """Threads of every linear algebra library that a worker has loaded."""
+    import scipy.linalg
+
+    assert scipy.linalg.det(np.eye(2)) == 1
+    return [{"threads": library["num_threads"]} for library in threadpoolctl.threadpool_info()]
+
+
+def test_a_worker_has_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in run.THREADS:
+        monkeypatch.setenv(name, "2")
+    chosen = named("estimator")
+    monkeypatch.setattr(type(chosen), "cells", lambda *_: [Cell("one", blas_threads)])
+    monkeypatch.setattr(type(chosen), "draw", lambda *_: None)
+    monkeypatch.setattr(type(chosen), "compare", lambda *_: [])
+    (result,) = run.run([chosen], size="smallest", data=data.Data(), seed=0, out=tmp_path, workers=1)
+    assert result.rows
+    assert {row["threads"] for row in result.rows} == {1}
+    assert {os.environ[name] for name in run.THREADS} == {"2"}
 
 
 def test_a_cell_that_cannot_be_run_is_tried_again(tmp_path: Path) -> None:
