@@ -20,9 +20,10 @@ SHOWN = {
     "independent-gaussian": ("independent noise, Gaussian", "#8a949e", "--"),
     "histogram": ("histogram", "#56606a", "--"),
     "histogram-total": ("histogram + total", "#56606a", "-"),
+    "laplace-counts": ("Laplace counts", "#2c7a4b", "-"),
     "primm": ("primm", "#17324d", "-"),
     "primm-known": ("primm, overlap known", "#17324d", "--"),
-    "clairvoyant": ("clairvoyant", "black", ":"),
+    "clairvoyant": ("clairvoyant, Gaussian", "black", ":"),
 }
 
 
