@@ -218,6 +218,8 @@ def test_neighbours_are_one_step_away_and_parts_come_together():
     near = Neighbours(Shapes(DOMAIN))
     near.fit(made(["SELECT COUNT(*) FROM t WHERE b >= -20 AND b < -10"]))
     texts = {one.text for one in near.shares(1, Context()).new}
+    near.fit(made(["SELECT COUNT(*) FROM t WHERE b >= -20.0 AND b < -10.00"]))
+    assert {one.text for one in near.shares(1, Context()).new} == texts
     assert texts == {
         f"SELECT COUNT(*) FROM t WHERE b >= {low} AND b < {high}"
         for low, high in [(-15, -10), (-20, -15), (-20, -5), (-15, -5)]

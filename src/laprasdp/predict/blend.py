@@ -94,6 +94,8 @@ class Blend:
     cases : sequence of Case
     components : int
     templates : Templates
+    only : int, optional
+        Without cases: the one component that counts; otherwise all count alike.
 
     Notes
     -----
@@ -101,8 +103,10 @@ class Blend:
     lean on those of all templates with a Dirichlet prior of `SHARED` lines.
     """
 
-    def __init__(self, cases: Sequence[Case], components: int, templates: Templates) -> None:
-        even = np.full(components, 1 / components)
+    def __init__(
+        self, cases: Sequence[Case], components: int, templates: Templates, *, only: int | None = None
+    ) -> None:
+        even = np.full(components, 1 / components) if only is None else np.eye(components)[only]
         self._templates = templates
         self.outer, self._shared = even, even
         self._own: dict[int, Floats] = {}

@@ -53,9 +53,12 @@ class Ladder:
         object.__setattr__(self, "_places", {rung: place for place, rung in enumerate(self.rungs)})
 
     def place(self, literal: str) -> int | None:
-        """Where a literal stands; None if it is not on the ladder."""
+        """Where a literal stands, also one like 5.0; None if it is not on the ladder."""
         places: dict[str, int] = self._places  # type: ignore[attr-defined]
-        return places.get(literal)
+        found = places.get(literal)
+        if found is None and "." in literal:
+            found = places.get(literal.rstrip("0").rstrip("."))
+        return found
 
     def rung(self, place: int) -> str | None:
         """The literal at a place; None beyond the ends."""

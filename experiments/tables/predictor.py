@@ -20,40 +20,39 @@ from laprasdp.predict.template import Key, Splitter
 
 SIZES = (50, 100, 200, 500)
 FIRST = 500
-TABLE = "flights"
+TABLE = "t"
 
 
-def brushes(folder: Path) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
+def brushes(folder: Path, name: str) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
     """
-    The domain of the flights views, and for each user the task and the query of each brush, in order.
+    The domain of the views of one table, and for each user the task and the query of each brush, in order.
 
     A brush is widened to the bins it touches, at least one; one that moves inside its bins asks nothing new
     and is dropped.
     """
-    setup = json.loads((folder / "crossfilter_setup.json").read_text())["flights"]
+    setup = json.loads((folder / "crossfilter_setup.json").read_text())[name]
     views = {view["name"]: view["binning"][0] for view in setup}
     traces = pd.read_parquet(folder / "crossfilter_traces.parquet")
-    traces = traces[traces.dataset == "flights"].astype({"dimension": str, "user": str, "task": str})
-    width = traces.dimension.map(lambda name: views[name]["width"]).astype(float)
-    start = traces.dimension.map(lambda name: views[name]["reference"]).astype(float)
+    traces = traces[traces.dataset == name].astype({"dimension": str, "user": str, "task": str})
+    width = traces.dimension.map(lambda view: views[view]["width"]).astype(float)
+    start = traces.dimension.map(lambda view: views[view]["reference"]).astype(float)
     traces["low"] = np.floor((traces.lo - start) / width).astype(int)
     traces["high"] = np.maximum(np.ceil((traces.hi - start) / width).astype(int), traces.low + 1)
     tops = traces.groupby("dimension").high.max()
     edges = {
-        name: [view["reference"] + i * view["width"] for i in range(int(tops[name]) + 1)]
-        for name, view in views.items()
+        view: [binning["reference"] + i * binning["width"] for i in range(int(tops[view]) + 1)]
+        for view, binning in views.items()
+        if view in tops
     }
-    domain = Domain({name: Bins(values) for name, values in edges.items()})
+    domain = Domain({view: Bins(values) for view, values in edges.items()})
     splitter, users = Splitter(), dict[str, list[tuple[str, Key]]]()
     for user, own in traces.groupby("user", sort=True):
         users[user] = []
         for task, lines in own.groupby("task", sort=False):
             last = None
-            for name, low, high in zip(lines.dimension, lines.low, lines.high, strict=True):
-                values = edges[name]
-                text = (
-                    f"SELECT COUNT(*) FROM {TABLE} WHERE {name} >= {values[low]} AND {name} < {values[high]}"
-                )
+            for view, low, high in zip(lines.dimension, lines.low, lines.high, strict=True):
+                first, end = edges[view][low], edges[view][high]
+                text = f"SELECT COUNT(*) FROM {TABLE} WHERE {view} >= {first} AND {view} < {end}"
                 if text != last:
                     users[user].append((task, splitter.split(text)))
                 last = text
@@ -104,9 +103,10 @@ def main() -> int:
     """Print the mean hit rates, and their standard errors over users, of each way to choose P."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the traces")
+    parser.add_argument("--table", default="flights", choices=("flights", "movies", "weather"))
     parser.add_argument("--every", type=int, default=25, help="statements between two choices of P")
     given = parser.parse_args()
-    domain, users = brushes(given.data)
+    domain, users = brushes(given.data, given.table)
     rows: dict[str, list[dict[int, float]]] = {}
     for user, own in users.items():
         log = log_of(domain, {name: lines for name, lines in users.items() if name != user})
