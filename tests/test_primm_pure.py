@@ -69,6 +69,13 @@ def test_it_is_one_release_of_the_whole_epsilon() -> None:
     assert [again.ask(q).value for q in RANGES] == [session.ask(q).value for q in RANGES]
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 8.0, 30.0])
+def test_whatever_the_budget(epsilon: float) -> None:
+    session = opened(budget=lp.Budget(epsilon, 1e-6), predictions=[], policy="laplace-counts")
+    assert session.ask(OTHERS[0]).std <= np.sqrt(2) / epsilon * (1 + 1e-6)
+    assert (session.remaining, session.epsilon_spent) == (0, pytest.approx(epsilon, rel=1e-6))
+
+
 def test_persons_with_several_rows_get_more_noise() -> None:
     unit = lp.PrivacyUnit("id", 3)
     table = MemoryTable(LINE, COUNTS, unit=unit)

@@ -150,6 +150,11 @@ class Query:
         return cls(domain, {}, np.array(weight, dtype=np.int64))
 
     @classmethod
+    def everywhere(cls, domain: Domain, amount: int) -> Query:
+        """The function with the same amount on every cell, also one above the limit of weights."""
+        return cls.constant(domain, 1).spread(np.array(amount, dtype=np.int64))
+
+    @classmethod
     def over(
         cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Integers
     ) -> Query:

@@ -133,7 +133,7 @@ class PrimmProduct(Primm):
         try:
             self._charged = self._charged.combine(amounts, np.add)
         except UnsupportedQuery:
-            bound = Query.constant(self.setting.domain, int(self._charged.weights.max()))
+            bound = Query.everywhere(self.setting.domain, int(self._charged.weights.max()))
             self._charged = bound.combine(amounts, np.add)
         if isinstance(measurement, Marginals):
             self.belief = ProductBelief(measurement)

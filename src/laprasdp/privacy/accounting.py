@@ -124,7 +124,7 @@ class GaussianAccounting:
         """
         if epsilon > Fraction(self.budget.epsilon_units, 2**EPSILON_BITS):
             raise BudgetError("a pure release is stronger than the budget's ε")
-        return CellCharge(Query.constant(self.domain, self.total), draws, pure=True)
+        return CellCharge(Query.everywhere(self.domain, self.total), draws, pure=True)
 
     def filter(self) -> GaussianFilter:
         return GaussianFilter(self.budget, self.domain)

@@ -257,7 +257,7 @@ class GaussianFilter:
         try:
             cells = self._cells.combine(charge.amounts, np.add)
         except UnsupportedQuery:
-            bound = Query.constant(self._cells.domain, self.spent_units)
+            bound = Query.everywhere(self._cells.domain, self.spent_units)
             cells = bound.combine(charge.amounts, np.add)
         return cells, self._draws + charge.draws
 

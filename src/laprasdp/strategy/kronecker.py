@@ -126,7 +126,7 @@ class Marginals(Measurement):
         factor's largest.
         """
         charge = math.ceil(Fraction(max_rows**2 * 2**MU_BITS * self._square, 4**self.bits))
-        return Query.constant(self.domain, 1).spread(np.array(charge, dtype=np.int64))
+        return Query.everywhere(self.domain, charge)
 
     def split(self, values: Floats) -> dict[Axes, Floats]:
         """Values of the release, (draws,), by set: one tensor of shape ``self.shape(set)`` each."""
