@@ -226,8 +226,8 @@ def test_what_is_recorded_counts_though_it_does_not_fit() -> None:
 def test_a_bound_may_pass_the_limit_of_weights() -> None:
     """With μ² above 1 a sum of charges is larger than any weight of a query may be."""
     domain = lp.Domain(**{f"a{k}": lp.Integers(0, 49) for k in range(6)})
-    spent = GaussianFilter(lp.Budget(8.0, 1e-6), domain)
+    spent = GaussianFilter(lp.Budget(14.0, 1e-6), domain)
     for k in range(6):  # too many classes together for the exact sum
-        amounts = Query(domain, {f"a{k}": np.arange(50)}, np.full(50, 2**38) + np.arange(50))
+        amounts = Query(domain, {f"a{k}": np.arange(50)}, np.full(50, 2**39) + np.arange(50))
         spent.spend(CellCharge(amounts, 1))
-    assert spent.spent >= 6 * 2**38 / 2**40
+    assert spent.spent >= 6 * 2**39 / 2**40
