@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,7 @@ class Database:
             self.name = str(self._url.database)
         self._engine, self._process = self._connect(), os.getpid()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
+        self._joint = threading.local()
 
     @property
     def is_sqlite(self) -> bool:
@@ -79,6 +81,10 @@ class Database:
         LedgerError
             The database refuses something; the message says what to do.
         """
+        joint = getattr(self._joint, "connection", None)
+        if joint is not None:
+            yield joint
+            return
         if os.getpid() != self._process:
             self._inherited.append(self._engine)
             self._engine, self._process = self._connect(), os.getpid()
@@ -86,6 +92,16 @@ class Database:
             connection.execution_options(**{_WRITES: write})
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All transactions that this thread begins inside the block are one, which may write."""
+        with self.transaction(write=True) as connection:
+            before, self._joint.connection = getattr(self._joint, "connection", None), connection
+            try:
+                yield
+            finally:
+                self._joint.connection = before
 
     @contextmanager
     def told(self) -> Iterator[None]:
