@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,12 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from command import invoke
 from draw import MemoryTable, queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
 import laprasdp as lp
+from laprasdp.config import read_config
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.ledger.ledger import Refusal, Release, Reply, Shelf
 from laprasdp.ledger.memory import MemoryShelf
@@ -628,3 +632,73 @@ def test_periods_by_step() -> None:
     months = periods_of(lp.Dates("2024-01-15", "2024-04-14"), "day", "month")
     assert [str(period) for period in months][1:] == ["2024-02-15 to 2024-03-14", "2024-03-15 to 2024-04-14"]
     assert len(periods_of(lp.Dates("2024-01-01", "2024-01-31"), "day", 1)) == 31
+
+
+# lapras.toml
+
+
+DECLARED = """
+[source]
+file = "t.csv"
+public = true
+[privacy]
+epsilon = 1
+delta = 1e-6
+[stream]
+policy = "independent"
+horizon = 10
+predictions = ["SELECT COUNT(*) FROM t WHERE day > '2024-02-20'"]
+[windows]
+attribute = "day"
+step = "month"
+[domain.day]
+type = "dates"
+first = 2024-01-01
+last = 2024-02-29
+"""
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lapras.toml").write_text(DECLARED)
+    (tmp_path / "t.csv").write_text("day\n" + "2024-01-05\n" * 40 + "2024-02-07\n" * 20 + "2024-03-07\n" * 9)
+    return tmp_path
+
+
+def test_lapras_run_with_windows(declared: Path) -> None:
+    (declared / "q.sql").write_text(
+        "SELECT COUNT(*) FROM t;\nSELECT COUNT(*) FROM t WHERE day < '2024-01-06';\nSELECT AVG(n) FROM t;"
+    )
+    done = invoke("run", "q.sql", "--json", code=1)
+    both, january = [json.loads(line) for line in done.stdout.splitlines()]
+    assert list(both["periods"]) == [JAN, FEB]
+    assert both["periods"][FEB].keys() == {"value", "std", "source", "charge", "remaining"}
+    assert list(january["periods"]) == [JAN]
+    assert abs(both["value"] - 60) < 8 * both["std"]
+    assert "2 answered, 1 refused; spent ε" in done.stderr
+    assert "80% of the budget remains in the period from 2024-01-01, the least of 2" in done.stderr
+    text = invoke("run", "q.sql", code=1).stdout
+    assert text.splitlines()[0].startswith("line")
+
+
+def test_lapras_plan_with_windows(declared: Path) -> None:
+    row = json.loads(invoke("plan", "--json").stdout)
+    assert row["cells"] == 29
+    assert "this is the plan of 2024-02-01 to 2024-02-29" in invoke("plan").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('step = "month"', "", "[windows]: step is missing"),
+        ('step = "month"', 'length = "month"', "[windows]: unknown key length"),
+        ('step = "month"', 'step = "moon"', "[windows]: step 'moon' must be days"),
+        ('attribute = "day"', 'attribute = "date"', "[windows]: no attribute date"),
+        ("last = 2024-02-29", "last = 2024-02-28", "[windows]: day ends on 2024-02-28, inside the period"),
+    ],
+)
+def test_windows_that_are_declared_wrongly(declared: Path, old: str, new: str, says: str) -> None:
+    (declared / "lapras.toml").write_text(DECLARED.replace(old, new))
+    with pytest.raises(lp.LaprasError, match=re.escape(says)):
+        read_config()

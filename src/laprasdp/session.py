@@ -1,4 +1,4 @@
-"""A session: the only place where the private table, the noise and the ledger meet.
+"""A session: it holds the private table, the noise and the ledger, and keeps a state in step with the ledger.
 
 The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
 what others released is learned → answer from the state if the policy has one (public) → the policy's grant →

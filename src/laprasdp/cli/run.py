@@ -21,6 +21,7 @@ from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
 from laprasdp.session import Session
 from laprasdp.sql.split import Fragment, split
+from laprasdp.windows import WindowedSession
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
@@ -43,7 +44,9 @@ def run(file: str, config: Path, form: Format, level: float, post: Post | None =
 class _Stream:
     """One pass over a stream of statements."""
 
-    def __init__(self, session: Session, write: Write, file: str, post: Post | None) -> None:
+    def __init__(
+        self, session: Session | WindowedSession, write: Write, file: str, post: Post | None
+    ) -> None:
         self._session, self._write, self._file, self._post = session, write, file, post
         self._answered = self._refused = 0
 
@@ -153,7 +156,7 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def _writer(form: Format, level: float, session: Session, post: Post | None) -> Write:
+def _writer(form: Format, level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
 
@@ -163,7 +166,7 @@ def _rows(line: int, answers: list[Answer], values: list[float] | None, level: f
         yield row if values is None else row | {"post": values[place]}
 
 
-def _json_lines(level: float, session: Session, post: Post | None) -> Write:
+def _json_lines(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     def write(line: int, answers: list[Answer], values: list[float] | None) -> None:
         for row in _rows(line, answers, values, level):
             print(json.dumps(row))
@@ -171,7 +174,7 @@ def _json_lines(level: float, session: Session, post: Post | None) -> Write:
     return write
 
 
-def _csv(level: float, session: Session, post: Post | None) -> Write:
+def _csv(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     fields = FIELDS if post is None else (*FIELDS, "post")
     made = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
     made.writeheader()
@@ -186,7 +189,7 @@ def _csv(level: float, session: Session, post: Post | None) -> Write:
     return write
 
 
-def _text(level: float, session: Session, post: Post | None) -> Write:
+def _text(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     column = "" if post is None else "  {:>11}"
     layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11}" + column + " {:<9} {:>9}  {}"
     width = 74 if post is None else 87

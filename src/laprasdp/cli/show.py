@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from laprasdp.session import Session
+    from laprasdp.windows import WindowedSession
 
 PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
 
@@ -64,8 +65,14 @@ def bar(share: float, size: int = 40) -> str:
     return "█" * filled + "░" * (size - filled)
 
 
-def budget_line(session: Session) -> str:
-    """What is spent of the budget, and what is left."""
+def budget_line(session: Session | WindowedSession) -> str:
+    """What is spent of the budget, and what is left; with windows, in the period that has the least."""
+    from laprasdp.windows import WindowedSession
+
+    if isinstance(session, WindowedSession):
+        periods = session.remaining
+        tight = min(periods, key=periods.__getitem__)
+        return f"{budget_line(session.period(tight))} in the period from {tight}, the least of {len(periods)}"
     total = session.spent + session.remaining
     spent = f"spent ε = {session.epsilon_spent:.4g} of {session.budget.epsilon:g}"
     if session.unit != "ε":

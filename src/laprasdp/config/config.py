@@ -14,6 +14,7 @@ from typing import Any
 from laprasdp import datasets
 from laprasdp.config.domain import read_domain
 from laprasdp.config.section import Section, placed
+from laprasdp.config.windows import Windows, read_windows
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.opening import open_session, read_predictions
@@ -25,6 +26,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
 from laprasdp.sql.split import split
+from laprasdp.windows import WindowedSession, open_windows
 
 FILE = "lapras.toml"
 
@@ -54,6 +56,8 @@ class Config:
         The table inside a database.
     public : bool
         The table is declared public.
+    windows : Windows, optional
+        Periods with a budget each.
     domain, budget, unit
         As in `open_session`, like the fields after them.
     """
@@ -73,30 +77,33 @@ class Config:
     overlap: float | None = None
     reading: Reading = field(default_factory=Reading)
     predictions: tuple[Prediction, ...] = ()
+    windows: Windows | None = None
 
-    def open(self) -> Session:
+    def open(self) -> Session | WindowedSession:
         """Open the table; nothing is released yet."""
         self._check_predictions()
-        return open_session(
-            self.source,
-            self.domain,
-            budget=self.budget,
-            horizon=self.horizon,
-            predictions=[prediction.text for prediction in self.predictions],
-            policy=self.policy,
-            accounting=self.accounting,
-            split=self.split,
-            overlap=self.overlap,
-            reading=self.reading,
-            unit=self.unit,
-            table=self.table,
-            name=self.name,
-            public=self.public,
-        )
+        declared: dict[str, Any] = {
+            "budget": self.budget,
+            "horizon": self.horizon,
+            "predictions": [prediction.text for prediction in self.predictions],
+            "policy": self.policy,
+            "accounting": self.accounting,
+            "split": self.split,
+            "overlap": self.overlap,
+            "reading": self.reading,
+            "unit": self.unit,
+            "table": self.table,
+            "name": self.name,
+            "public": self.public,
+        }
+        if self.windows is None:
+            return open_session(self.source, self.domain, **declared)
+        declared |= {"attribute": self.windows.attribute, "periods": self.windows.step}
+        return open_windows(self.source, self.domain, **declared)
 
     def plan(self, *, predictions: bool = True) -> Plan:
         """
-        The expected errors.  The table is not opened.
+        The expected errors; with windows, of the last period.  The table is not opened.
 
         Parameters
         ----------
@@ -107,8 +114,10 @@ class Config:
             self._check_predictions()
         texts = [prediction.text for prediction in self.predictions] if predictions else []
         predicted = read_predictions(texts, self.domain, self.name)
+        if self.windows is not None:
+            predicted = self.windows.last(self.domain).predicted(predicted)
         setting = Setting(
-            self.domain,
+            self.planned,
             self.budget,
             self.horizon,
             tuple(predicted),
@@ -119,6 +128,11 @@ class Config:
             reading=self.reading,
         )
         return make_plan(policy_named(self.policy, setting), [one.name for one in predicted.values()])
+
+    @property
+    def planned(self) -> Domain:
+        """What a budget is for: the domain, or its last period."""
+        return self.domain if self.windows is None else self.windows.last(self.domain).domain
 
     def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
         """
@@ -182,9 +196,13 @@ def read_config(path: str | Path = FILE) -> Config:
 
 def _config(path: Path, values: dict[str, Any]) -> Config:
     top = Section(str(path), values)
-    top.only("source", "domain", "privacy", "stream", what="section")
+    top.only("source", "domain", "privacy", "stream", "windows", what="section")
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     domain = read_domain(top.section("domain"))
+    if "windows" in top:
+        section = top.section("windows")
+        settings["windows"] = read_windows(section)
+        placed(section.where, settings["windows"].last, domain)
     return Config(path, domain=domain, **settings, **_stream(top.section("stream"), path.parent))
 
 
