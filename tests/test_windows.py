@@ -126,11 +126,11 @@ def test_value_and_variance_are_sums_of_sessions_by_hand() -> None:
             MemoryTable(own, [1] * own.size), own, budget=BUDGET, horizon=10, policy="independent"
         ).ask(f"{COUNT} WHERE n = 1 AND {days}")
         assert isinstance(alone, lp.Answer)
-        assert answer.parts[first].std == alone.std
-        assert answer.parts[first].charge == alone.charge
+        assert answer.periods[first].std == alone.std
+        assert answer.periods[first].charge == alone.charge
         variance, charge = variance + alone.std**2, charge + alone.charge
     assert answer.std == pytest.approx(math.sqrt(variance), rel=1e-12)
-    assert answer.value == pytest.approx(sum(part.value for part in answer.parts.values()), rel=1e-12)
+    assert answer.value == pytest.approx(sum(part.value for part in answer.periods.values()), rel=1e-12)
     assert answer.charge == pytest.approx(charge, rel=1e-12)
     assert answer.charge == pytest.approx(sum(session.spent.values()), rel=1e-12)
     assert answer.remaining == min(session.remaining.values())
@@ -159,7 +159,7 @@ def test_intervals_cover_as_often_as_they_say() -> None:
 def test_a_statement_is_asked_of_the_periods_it_touches_only() -> None:
     session = opened()
     answer = session.ask(f"{COUNT} WHERE day BETWEEN '2024-02-03' AND '2024-02-05'")
-    assert list(answer.parts) == [FEB]
+    assert list(answer.periods) == [FEB]
     assert [name for name, spent in session.spent.items() if spent] == [FEB]
     assert [len(kept) for kept in entries(session).values()] == [0, 2, 0]
     nothing = session.ask(f"{COUNT} WHERE n > 5")
@@ -173,7 +173,7 @@ def test_the_source_is_mixed_where_parts_differ() -> None:
     session.ask(f"{COUNT} WHERE n = 1 AND day < '2024-02-01'")
     answer = session.ask(f"{COUNT} WHERE n = 1")
     assert answer.source == "mixed"
-    assert [part.source for part in answer.parts.values()] == ["replay", "measured", "measured"]
+    assert [part.source for part in answer.periods.values()] == ["replay", "measured", "measured"]
     assert session.ask(f"{COUNT} WHERE n = 1").source == "replay"
 
 
@@ -189,9 +189,9 @@ def test_groups_of_dates_go_to_their_periods(policy: str) -> None:
     for group in answer:
         day = group.group["day"]
         if day < "2024-01-30":
-            assert (group.value, group.source, group.parts) == (0, "constant", {})
+            assert (group.value, group.source, group.periods) == (0, "constant", {})
             continue
-        assert list(group.parts) == [f"{day[:7]}-01"]
+        assert list(group.periods) == [f"{day[:7]}-01"]
         level = (dt.date.fromisoformat(day) - dt.date(2024, 1, 1)).days
         assert group.value == pytest.approx(exact.counts[exact.levels[1] == level].sum(), abs=1e-6)
     if policy == "independent":
@@ -252,7 +252,7 @@ def test_spend_is_exact_and_never_passes_a_budget(drawn: list[tuple[int, int, in
         except lp.BudgetExhausted:
             assert session.spent == spent
             continue
-        for name, part in answer.parts.items():
+        for name, part in answer.periods.items():
             assert session.spent[name] == pytest.approx(spent[name] + part.charge, abs=1e-12)
             spent[name] = session.spent[name]
         assert session.spent == spent
@@ -443,7 +443,7 @@ def test_a_new_period_brings_its_own_budget(automatic: bool, tmp_path: Path) -> 
     assert session.spent == spent | {APR: 0}
     answer = session.ask(f"{COUNT} WHERE n = 1")
     assert answer.source == "mixed"
-    assert sum(answer.parts[name].value for name in (JAN, FEB, MAR)) == pytest.approx(old.value)
+    assert sum(answer.periods[name].value for name in (JAN, FEB, MAR)) == pytest.approx(old.value)
     assert session.ask(f"{COUNT} WHERE day >= '{APR}'").source == "measured"
     assert session.spent[JAN] == spent[JAN]
     with pytest.raises(lp.BudgetExhausted, match="2024-01-01"):
@@ -566,7 +566,7 @@ def test_what_cannot_be_declared() -> None:
 def test_queries_made_in_python_are_over_all_periods() -> None:
     session = opened()
     answer = session.ask(lp.Query.count(session.domain, day=["2024-01-05", "2024-03-05"]))
-    assert list(answer.parts) == [JAN, MAR]
+    assert list(answer.periods) == [JAN, MAR]
     with pytest.raises(lp.DomainError, match="another domain"):
         session.ask(lp.Query.count(domain("2024-04-30"), n=1))
     with pytest.raises(lp.UnsupportedQuery, match="not int"):
@@ -620,7 +620,7 @@ def test_a_person_counts_in_each_period_and_reopening_keeps_the_rows(tmp_path: P
     found = []
     for _ in range(4):
         session = opened(source, **more)
-        assert [part.value for part in session.ask(COUNT).parts.values()] == pytest.approx([3, 3, 3])
+        assert [part.value for part in session.ask(COUNT).periods.values()] == pytest.approx([3, 3, 3])
         found.append([round(session.ask(text).value) for text in asked])
     assert found[1:] == found[:-1]
     session = opened(source, **more)

@@ -29,18 +29,18 @@ class WindowedAnswer(Answer):
         What the periods were charged together.  No row pays more than its own period's part.
     remaining : float
         What was left after it in the period that has the least.
-    parts : mapping of period to Answer
+    periods : mapping of period to Answer
         Of the periods that it touches, in order.
     """
 
-    parts: Mapping[str, Answer] = field(default_factory=dict)
+    periods: Mapping[str, Answer] = field(default_factory=dict)
 
     def row(self, level: float = 0.95) -> dict[str, Any]:
         """The answer as plain data, as ``--json`` prints it, with what each period answered."""
         keys = ("value", "std", "source", "charge", "remaining")
         return super().row(level) | {
             "periods": {
-                period: {key: getattr(part, key) for key in keys} for period, part in self.parts.items()
+                period: {key: getattr(part, key) for key in keys} for period, part in self.periods.items()
             }
         }
 
@@ -98,7 +98,7 @@ def _sum(text: str, parts: Mapping[str, Answer], group: dict[str, Any] | None, r
         min((part.remaining for part in found), default=remaining),
         group,
         simulated=any(part.simulated for part in found),
-        parts=dict(parts),
+        periods=dict(parts),
     )
 
 
