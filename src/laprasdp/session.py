@@ -192,7 +192,7 @@ class Session:
         interrupt before that point changes nothing and shows nothing; and that errors, refusals and charges
         depend on public things only.
         """
-        parsed = self.read(statement)
+        parsed = self._parsed(statement)
         stamp = Stamp(self._clock(), analyst, parsed.text)
         with self._lock:
             try:
@@ -248,8 +248,7 @@ class Session:
             check_raise(self.budget, budget, draws=self._filter.draws)
             append(Raise(self.budget, budget))
 
-    def read(self, statement: str | Query | Statement) -> Statement:
-        """What a statement asks, in whichever form it is given."""
+    def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
             return statement
         if isinstance(statement, str):
