@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from laprasdp.privacy.unit import PrivacyUnit
     from laprasdp.query import Query
     from laprasdp.session import Session
+    from laprasdp.windows import Period, WindowedSession, open_windows
     from laprasdp.workload import Workload
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "Integers",
     "LaprasError",
     "LedgerError",
+    "Period",
     "Plan",
     "PrivacyUnit",
     "Query",
@@ -57,8 +59,10 @@ __all__ = [
     "SeededNoise",
     "Session",
     "UnsupportedQuery",
+    "WindowedSession",
     "Workload",
     "open_session",
+    "open_windows",
 ]
 
 _HOMES = {
@@ -73,6 +77,7 @@ _HOMES = {
     "domain": ("Domain",),
     "query": ("Query",),
     "session": ("Session",),
+    "windows": ("Period", "WindowedSession", "open_windows"),
     "workload": ("Workload",),
 }
 

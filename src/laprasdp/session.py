@@ -1,4 +1,4 @@
-"""A session: the only place where the private table, the noise and the ledger meet.
+"""A session: it holds the private table, the noise and the ledger, and keeps a state in step with the ledger.
 
 The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
 what others released is learned → answer from the state if the policy has one (public) → the policy's grant →
@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
 from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
-from laprasdp.ledger.ledger import Entry, Kept, Ledger, Raise, Refusal, Release, Reply, Stamp
+from laprasdp.ledger.ledger import Entry, Kept, Ledger, Raise, Refusal, Reply, Stamp
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
@@ -27,10 +27,9 @@ from laprasdp.query import Query
 from laprasdp.shown import Prices, Shown
 from laprasdp.sql.parse import Statement, parse
 from laprasdp.state import State
+from laprasdp.turn import Append, Turn
 
 DEFAULT_POLICY = "primm"
-Decided = tuple[Reply | Refusal, Prices]
-Append = Callable[[Entry], None]
 
 
 def now() -> datetime:
@@ -205,17 +204,18 @@ class Session:
         depend on public things only.
         """
         parsed = self._parsed(statement)
-        self.admit(analyst)
         stamp = Stamp(self._clock(), analyst, parsed.text)
         with self._lock:
             try:
-                outcome, prices = self._settle(stamp, parsed.queries)
+                with self.turn(stamp) as turn:
+                    outcome, prices = turn.settle(parsed.queries)
             except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
-                outcome, prices = self._settle(stamp, parsed.queries, str(refusal))
+                with self.turn(stamp) as turn:
+                    turn.append(Refusal(parsed.queries, str(refusal)))
+                raise
             if isinstance(outcome, Refusal):
                 raise BudgetExhausted(outcome.reason)
-            shown = Shown(self._state, self._noise.simulation)
-            return shown.answer(parsed, outcome.answers, prices)
+            return self.show(parsed, outcome, prices)
 
     def ask_many(
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
@@ -274,44 +274,30 @@ class Session:
             raise DomainError("the query is over another domain than the table's")
         return Statement(text=describe(statement), queries=(statement.canonical(),))
 
-    def _settle(self, stamp: Stamp, queries: tuple[Query, ...], refused: str | None = None) -> Decided:
-        """Decide about one statement and keep the outcome."""
+    @contextmanager
+    def turn(self, stamp: Stamp) -> Iterator[Turn]:
+        """
+        A ledger transaction for one statement; what is appended is kept at its end, or not at all.
+
+        Raises
+        ------
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot keep it.
+        """
+        self.admit(stamp.analyst)
         with self._transaction(stamp) as append:
-            if refused is None:
-                outcome, prices = self._decide(append, queries, stamp.analyst)
-            else:
-                outcome, prices = Refusal(queries, refused), {}
-            append(outcome)
-        return outcome, prices
+            yield Turn(append, stamp.analyst, self._state, self._table, self._noise)
 
-    def _decide(self, append: Append, queries: tuple[Query, ...], analyst: str | None) -> Decided:
-        """The outcome of a statement and the price of each query measured for it, releases made."""
-        while (grant := self._policy.due()) is not None:
-            self._filter.check(grant.charge)
-            append(self._released(grant, opening=True))
-        known = {query: self._policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
-        missing = [query for query, estimate in known.items() if estimate is None]
-        if not missing:
-            return Reply(queries, tuple(map(known.get, queries))), {}
-        try:
-            grant = self._policy.grant(missing)
-            self._filter.check(grant.charge)
-        except BudgetExhausted as refusal:
-            return Refusal(queries, str(refusal)), {}
-        try:
-            self._state.check_cap(grant.charge, analyst)
-        except BudgetExhausted as refusal:
-            return Refusal(queries, str(refusal), counted=False), {}
-        append(self._released(grant, opening=False))
-        known |= {query: self._policy.latest(query) for query in missing}
-        prices = dict.fromkeys(missing, grant.charge.price / len(missing))
-        return Reply(queries, tuple(map(known.get, queries)), measured=True), prices
+    def show(self, parsed: Statement, reply: Reply, prices: Prices) -> Answer | GroupedAnswer:
+        """What the analyst is shown of a kept reply, which was the last that the state learned."""
+        return Shown(self._state, self._noise.simulation).answer(parsed, reply.answers, prices)
 
-    def _released(self, grant: Grant, *, opening: bool) -> Release:
-        """Measure what the filter has admitted; exact answers exist nowhere else."""
-        measurement = grant.measurement
-        noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
-        return Release(measurement, noisy, grant.charge, grant.allowance, opening)
+    def doubt(self) -> None:
+        """What was learned last may not be kept after all: go by the ledger alone from here on."""
+        with self._lock:
+            self._torn = True
 
     @contextmanager
     def _transaction(self, stamp: Stamp) -> Iterator[Append]:

@@ -20,7 +20,7 @@ from laprasdp.state import State
 
 Prices = Mapping[Query, float]
 
-_MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
+MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Shown:
             )
             for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups, strict=True)
         )
-        if len(answers) > _MANY:
+        if len(answers) > MANY:
             return GroupedAnswer(parsed.text, answers)
         return GroupedAnswer(
             parsed.text, answers, self._total(parsed), self._covariance(parsed.queries, estimates)

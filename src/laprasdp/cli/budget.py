@@ -19,6 +19,7 @@ from laprasdp.ledger.ledger import Kept
 from laprasdp.ledger.settings import Settings
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import check_raise
+from laprasdp.session import Session
 from laprasdp.spending import Share, Spending, budget_of
 
 _SHOWN = 10  # rows of the table by query
@@ -58,7 +59,9 @@ def raise_budget(
     check_raise(old, new)
     if not yes and not _agreed(old, new):
         return 1
-    replace(config, budget=old).open().raise_budget(new, analyst=analyst)
+    session = replace(config, budget=old, windows=None).open()
+    assert isinstance(session, Session)
+    session.raise_budget(new, analyst=analyst)
     if as_json:
         budgets = {"old": vars(old), "new": vars(new)}
         plain = {name: {key: one[key] for key in ("epsilon", "delta")} for name, one in budgets.items()}

@@ -30,7 +30,7 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
         config = replace(config, budget=Budget(epsilon, config.budget.delta))
     planned, alone = config.plan(), config.plan(predictions=False)
     if as_json:
-        row = {"table": config.name, "cells": config.domain.size, **aim, **planned.row()}
+        row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}
         print(json.dumps(row | {"without_predictions": alone.row()}))
     else:
         if target_std is not None:
@@ -72,10 +72,13 @@ def _print_aim(planned: Plan, target_std: float, alone: float | None) -> None:
 def _print(config: Config, planned: Plan, alone: Plan) -> None:
     screen, about = console(), _about(planned)
     screen.print(
-        f"{config.name}: {config.domain.size:,} cells; {planned.policy}, {planned.accounting} accounting, "
+        f"{config.name}: {config.planned.size:,} cells; {planned.policy}, {planned.accounting} accounting, "
         f"ε = {planned.epsilon:g}, δ = {planned.delta:g}, for {_statements(planned.horizon)}.",
         markup=False,
     )
+    if config.windows is not None:
+        period = config.windows.last(config.domain).period
+        screen.print(f"Each period has a budget of its own; this is the plan of {period}.", markup=False)
     screen.print("Errors are in records and follow from public settings: the table was not opened.\n")
     if planned.predicted:
         listed = table(">mean error", ">std", "predicted query (source: predicted, free)")

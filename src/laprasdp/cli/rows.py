@@ -12,6 +12,7 @@ from typing import Any, Literal
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.cli.show import price, records, shorten
 from laprasdp.session import Session
+from laprasdp.windows import WindowedSession
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
@@ -22,7 +23,7 @@ FIELDS = (
 )
 
 
-def writer(form: Format, level: float, session: Session, post: Post | None = None) -> Write:
+def writer(form: Format, level: float, session: Session | WindowedSession, post: Post | None = None) -> Write:
     """What prints the answers of one statement after another, with the line where each stands."""
     return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
@@ -54,7 +55,7 @@ def _rows(
         yield row if values is None else row | {"post": values[place]}
 
 
-def _json_lines(level: float, session: Session, post: Post | None) -> Write:
+def _json_lines(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
         for row in _rows(line, answer, post, level):
             print(json.dumps(row))
@@ -62,7 +63,7 @@ def _json_lines(level: float, session: Session, post: Post | None) -> Write:
     return write
 
 
-def _csv(level: float, session: Session, post: Post | None) -> Write:
+def _csv(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     fields = FIELDS if post is None else (*FIELDS, "post")
     made = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
     made.writeheader()
@@ -77,7 +78,7 @@ def _csv(level: float, session: Session, post: Post | None) -> Write:
     return write
 
 
-def _text(level: float, session: Session, post: Post | None) -> Write:
+def _text(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
     column = "" if post is None else "  {:>11}"
     layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11}" + column + " {:<9} {:>9}  {}"
     width = 74 if post is None else 87

@@ -18,6 +18,7 @@ from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
 from laprasdp.session import Session
 from laprasdp.sql.split import Fragment, split
+from laprasdp.windows import WindowedSession
 
 
 def run(
@@ -37,7 +38,9 @@ def run(
 class _Stream:
     """One pass over a stream of statements."""
 
-    def __init__(self, session: Session, write: Write, file: str, analyst: str | None) -> None:
+    def __init__(
+        self, session: Session | WindowedSession, write: Write, file: str, analyst: str | None
+    ) -> None:
         self._session, self._write, self._file, self._analyst = session, write, file, analyst
         self._answered = self._again = self._refused = 0
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from laprasdp.session import Session
     from laprasdp.spending import Spending
+    from laprasdp.windows import WindowedSession
 
 PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
 
@@ -71,8 +72,14 @@ def bar(share: float, size: int = 40) -> str:
     return "█" * filled + "░" * (size - filled)
 
 
-def budget_line(of: Session | Spending) -> str:
-    """What is spent of the budget, and what is left."""
+def budget_line(of: Session | WindowedSession | Spending) -> str:
+    """What is spent of the budget, and what is left; with windows, in the period that has the least."""
+    from laprasdp.windows import WindowedSession
+
+    if isinstance(of, WindowedSession):
+        periods = of.remaining
+        tight = min(periods, key=periods.__getitem__)
+        return f"{budget_line(of.period(tight))} in the period from {tight}, the least of {len(periods)}"
     spent, remaining = of.spent, of.remaining
     total = spent + remaining
     line = f"spent ε = {of.epsilon_spent:.4g} of {of.budget.epsilon:g}"

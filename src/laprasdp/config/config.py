@@ -17,6 +17,7 @@ from laprasdp.config.domain import read_domain
 from laprasdp.config.forecast import KEYS, is_forecast, read_count, read_expected
 from laprasdp.config.ledger import Place, read_analysts, read_ledger
 from laprasdp.config.section import Section, placed
+from laprasdp.config.windows import Windows, read_windows
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.opening import open_session, read_predictions
@@ -28,6 +29,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
 from laprasdp.sql.split import split
+from laprasdp.windows import WindowedSession, open_windows
 
 FILE = "lapras.toml"
 
@@ -61,6 +63,8 @@ class Config:
         Where what is released is kept; in memory otherwise.
     caps : mapping of analyst to float
         The ε of what may be measured for each; where there is any, only they may ask.
+    windows : Windows, optional
+        Periods with a budget each.
     domain, budget, unit
         As in `open_session`, like the fields after them.
     prediction_count : int
@@ -88,29 +92,33 @@ class Config:
     expected: tuple[float, ...] = ()
     ledger: Place | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
+    windows: Windows | None = None
 
-    def open(self) -> Session:
+    def open(self) -> Session | WindowedSession:
         """Open the table and the ledger; nothing is released yet."""
         self._check_predictions()
-        return open_session(
-            self.source,
-            self.domain,
-            budget=self.budget,
-            horizon=self.horizon,
-            predictions=[prediction.text for prediction in self.predictions],
-            policy=self.policy,
-            accounting=self.accounting,
-            split=self.split,
-            overlap=self.overlap,
-            expected=self.expected,
-            reading=self.reading,
-            unit=self.unit,
-            table=self.table,
-            name=self.name,
-            public=self.public,
-            ledger=None if self.ledger is None else self.ledger.open(self.domain),
-            caps=self.caps,
-        )
+        declared: dict[str, Any] = {
+            "budget": self.budget,
+            "horizon": self.horizon,
+            "predictions": [prediction.text for prediction in self.predictions],
+            "policy": self.policy,
+            "accounting": self.accounting,
+            "split": self.split,
+            "overlap": self.overlap,
+            "expected": self.expected,
+            "reading": self.reading,
+            "unit": self.unit,
+            "table": self.table,
+            "name": self.name,
+            "public": self.public,
+            "caps": self.caps,
+        }
+        if self.windows is None:
+            ledger = None if self.ledger is None else self.ledger.open(self.domain)
+            return open_session(self.source, self.domain, ledger=ledger, **declared)
+        where = None if self.ledger is None else self.ledger.where
+        declared |= {"attribute": self.windows.attribute, "periods": self.windows.step}
+        return open_windows(self.source, self.domain, ledger=where, **declared)
 
     def kept(self) -> Place:
         """
@@ -129,7 +137,7 @@ class Config:
 
     def plan(self, *, predictions: bool = True) -> Plan:
         """
-        The expected errors.  The table is not opened.
+        The expected errors; with windows, of the last period.  The table is not opened.
 
         Parameters
         ----------
@@ -146,8 +154,10 @@ class Config:
         texts = [prediction.text for prediction in self.predictions] if predictions else []
         expected = self.expected if predictions else ()
         predicted = read_predictions(texts, self.domain, self.name, expected)
+        if self.windows is not None:
+            predicted = self.windows.last(self.domain).predicted(predicted)
         setting = Setting(
-            self.domain,
+            self.planned,
             self.budget,
             self.horizon,
             tuple(predicted),
@@ -159,6 +169,11 @@ class Config:
             reading=self.reading,
         )
         return policy_named(self.policy, setting), [one.name for one in predicted.values()]
+
+    @property
+    def planned(self) -> Domain:
+        """What a budget is for: the domain, or its last period."""
+        return self.domain if self.windows is None else self.windows.last(self.domain).domain
 
     def smallest_epsilon(self, target_std: float, *, predictions: bool = True) -> float:
         """
@@ -224,7 +239,7 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
-    top.only("source", "domain", "privacy", "stream", "ledger", "analysts", what="section")
+    top.only("source", "domain", "privacy", "stream", "ledger", "analysts", "windows", what="section")
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     settings["domain"] = read_domain(top.section("domain"))
     stream = top.section("stream")
@@ -232,6 +247,10 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
     if "ledger" in top:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
+    if "windows" in top:
+        section = top.section("windows")
+        settings["windows"] = read_windows(section)
+        placed(section.where, settings["windows"].last, settings["domain"])
     config = Config(path, **settings)
     if not predictions:
         return replace(config, predictions=())

@@ -51,6 +51,11 @@ class DuckDBTable:
         How statements call the table; the name of the table, or of the file without endings, or "data".
     unit : PrivacyUnit
         Its column need not be an attribute of the domain.
+    key : str, optional
+        Chooses which rows of a person are kept where there are more than `max_rows`; random otherwise.
+    apart : pair of attribute and ascending levels, optional
+        Where each period of a date attribute begins.  `max_rows` rows of a person are kept in each period,
+        the same as from a table of that period alone.
 
     Raises
     ------
@@ -62,8 +67,9 @@ class DuckDBTable:
     **Privacy.**  Assumes that `domain` and `unit` are chosen without looking at the rows.  Guarantees what
     `Table` asks: a row counts if all its declared attributes lie in the domain and, with a unit's column,
     its person is not NULL and it is among the first `max_rows` of that person's rows in the order of a hash
-    keyed with 128 random bits of this object; so what is kept of a person depends on that person's rows
-    and the key alone.  Errors depend on the schema only.  Nothing is written to any disk.
+    keyed with `key`, or else with 128 random bits of this object; so what is kept of a person depends on that
+    person's rows (with `apart`, those of one period) and the key alone.  Errors depend on the schema only.
+    Nothing is written to any disk.
 
     Edges of bins mean what the same number means in a comparison in DuckDB: exact in integer and decimal
     columns, the nearest double (or single) in floating-point ones.  NaN and infinities lie outside.  Whole
@@ -79,6 +85,8 @@ class DuckDBTable:
         table: str | None = None,
         name: str | None = None,
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 (frozen)
+        key: str | None = None,
+        apart: tuple[str, Sequence[int]] | None = None,
     ) -> None:
         self._domain, self._unit = domain, unit
         self._lock = threading.Lock()
@@ -87,7 +95,8 @@ class DuckDBTable:
         opened = open_source(source, table)
         self._name = opened.name if name is None else name
         try:
-            _snapshot(opened, domain, unit, secrets.token_hex(16))
+            periods = None if apart is None else (domain.axis(apart[0]), apart[1])
+            _snapshot(opened, domain, unit, secrets.token_hex(16) if key is None else key, periods)
         except duckdb.OutOfMemoryException:
             opened.close()
             raise DataError(f"{opened.label} needs more memory than there is; declare fewer levels") from None
@@ -184,7 +193,9 @@ class DuckDBTable:
         return f"DuckDBTable({self._name}: {', '.join(self._domain)})"
 
 
-def _snapshot(opened: Source, domain: Domain, unit: PrivacyUnit, key: str) -> None:
+def _snapshot(
+    opened: Source, domain: Domain, unit: PrivacyUnit, key: str, apart: tuple[int, Sequence[int]] | None
+) -> None:
     """Fill the table ``cells`` (levels a0, a1, … and rows) and leave the source."""
     connection = opened.connection
     found = [_fitting(opened, name, domain[name]) for name in domain]
@@ -200,7 +211,7 @@ def _snapshot(opened: Source, domain: Domain, unit: PrivacyUnit, key: str) -> No
     inside = [exp.column(name).is_(exp.null()).not_() for name in levels]
     rows = exp.select("*").from_(scan.subquery("r")).where(*inside)
     if person is not None:
-        rows = _bounded(rows, levels, unit.max_rows, key)
+        rows = _bounded(rows, levels, unit.max_rows, key, apart)
     sums = exp.select(*levels, "COUNT(*) AS rows").from_(rows.subquery("k")).group_by(*levels)
     connection.execute("CREATE TABLE cells AS " + sums.sql("duckdb"))
     for i in range(len(domain)):
@@ -241,9 +252,15 @@ def _person(opened: Source, unit: PrivacyUnit, types: dict[str, str]) -> Column:
     return column
 
 
-def _bounded(rows: exp.Select, levels: Sequence[str], most: int, key: str) -> exp.Select:
+def _bounded(
+    rows: exp.Select,
+    levels: Sequence[str],
+    most: int,
+    key: str,
+    apart: tuple[int, Sequence[int]] | None,
+) -> exp.Select:
     """
-    Keep at most `most` rows of a person.
+    Keep at most `most` rows of a person; with `apart`, of a person in each period.
 
     Equal rows of a person are numbered, so each has its own hash and none of them is favoured; which of
     two equal rows has which number makes no difference to the counts.
@@ -251,13 +268,27 @@ def _bounded(rows: exp.Select, levels: Sequence[str], most: int, key: str) -> ex
     equal = [exp.column(name) for name in ("person", *levels)]
     copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
     counted = rows.where("person IS NOT NULL").select(copy)
-    parts = [exp.column(name) for name in ("who", *levels, "copy")]
+    parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
+    within: list[exp.Expr] = [exp.column("person")]
+    if apart is not None:
+        start = _start(exp.column(levels[apart[0]]), apart[1])
+        parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)
+        within.append(start.copy())
     text = call("concat_ws", exp.Literal.string("|"), exp.Literal.string(key), *parts)
     order = [call("md5_number", text), *[exp.column(c) for c in (*levels, "copy")]]
     place = exp.Window(
         this=exp.RowNumber(),
-        partition_by=[exp.column("person")],
+        partition_by=within,
         order=exp.Order(expressions=[exp.Ordered(this=e) for e in order]),
     )
     placed = exp.select(*levels, place.as_("place")).from_(counted.subquery("c"))
     return exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= most)
+
+
+def _start(level: exp.Expr, starts: Sequence[int]) -> exp.Expr:
+    """The last of `starts` that is not above a level, by a balanced tree of comparisons."""
+    if len(starts) == 1:
+        return exp.Literal.number(starts[0])
+    middle = len(starts) // 2
+    below = level.copy() < exp.Literal.number(starts[middle])
+    return exp.case().when(below, _start(level, starts[:middle])).else_(_start(level, starts[middle:]))

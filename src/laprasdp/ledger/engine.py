@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ class Database:
             self.name = str(self._url.database)
         self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
+        self._joint = threading.local()
 
     @property
     def is_sqlite(self) -> bool:
@@ -82,6 +84,10 @@ class Database:
         LedgerError
             The database refuses something; the message says what to do.
         """
+        joint = getattr(self._joint, "connection", None)
+        if joint is not None:
+            yield joint
+            return
         if os.getpid() != self._process:
             self._inherited.append(self._engine)
             self._renew()
@@ -91,6 +97,16 @@ class Database:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All transactions that this thread begins inside the block are one, which may write."""
+        with self.transaction(write=True) as connection:
+            before, self._joint.connection = getattr(self._joint, "connection", None), connection
+            try:
+                yield
+            finally:
+                self._joint.connection = before
 
     @contextmanager
     def told(self) -> Iterator[None]:

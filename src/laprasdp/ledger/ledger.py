@@ -8,7 +8,7 @@ Raise is an act of the curator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -166,3 +166,27 @@ class Ledger(Protocol):
 
     def since(self, position: int) -> Iterable[Kept]:
         """The kept entries from `position` on, in order."""
+
+
+class Shelf(Protocol):
+    """
+    Several ledgers in one place, each under a name.
+
+    Privacy
+    -------
+    Assumed of every implementation: what `Ledger` says of each of its ledgers, with the transactions inside a
+    `together` block as one, which ends with the block.
+    """
+
+    def ledger(self, name: str) -> Ledger:
+        """The ledger of this name; it need not be begun."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What this thread's transactions append inside the block is kept at its end: all or nothing."""
+
+    def settings(self) -> Mapping[str, Settings]:
+        """
+        Name of each ledger that was begun, and the settings it was begun with.
+
+        Inside `together`, nobody else begins one until the block ends.
+        """

@@ -1,4 +1,4 @@
-"""A ledger in memory: it ends with the process."""
+"""Ledgers in memory: they end with the process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from laprasdp.ledger.settings import Settings, check_settings
 
 
 class MemoryLedger:
-    """Keeps entries in a list."""
+    """
+    Keeps entries in a list.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    lock : lock, optional
+        That its reads and transactions hold; ledgers that share one have one transaction at a time together.
+    """
+
+    def __init__(self, lock: threading.RLock | None = None) -> None:
         self._kept: list[Kept] = []
         self._settings: Settings | None = None
-        self._lock = threading.Lock()
+        self._lock = lock or threading.RLock()
 
     def open(self, settings: Settings) -> Settings:
         with self._lock:
@@ -33,7 +40,37 @@ class MemoryLedger:
             self._kept.extend(staged.entries)
 
     def since(self, position: int) -> Sequence[Kept]:
-        return self._kept[position:]
+        with self._lock:
+            return self._kept[position:]
+
+
+class MemoryShelf:
+    """Keeps ledgers in memory, each under a name."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, MemoryLedger] = {}
+        self._lock = threading.RLock()
+
+    def ledger(self, name: str) -> MemoryLedger:
+        with self._lock:
+            return self._ledgers.setdefault(name, MemoryLedger(self._lock))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._lock:
+            before = {name: (len(ledger._kept), ledger._settings) for name, ledger in self._ledgers.items()}
+            try:
+                yield
+            except BaseException:
+                for name, ledger in self._ledgers.items():
+                    length, ledger._settings = before.get(name, (0, None))
+                    del ledger._kept[length:]
+                raise
+
+    def settings(self) -> dict[str, Settings]:
+        with self._lock:
+            begun = {name: ledger._settings for name, ledger in self._ledgers.items()}
+            return {name: settings for name, settings in begun.items() if settings is not None}
 
 
 class _Staged:

@@ -1,4 +1,4 @@
-"""A ledger in a database: it outlives the process, and several processes may share it."""
+"""Ledgers in a database: they outlive the process, and several processes may share them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,8 @@ class SQLLedger:
 
     Parameters
     ----------
-    where : str or path
-        A file, which is made if it is not there; or a URL.
+    where : str, path or Database
+        A file, which is made if it is not there; or a URL; or a database that another ledger has opened.
     dataset : str
         Which of the ledgers in the database.
     wait : float
@@ -89,17 +89,12 @@ class SQLLedger:
     a copy is a ledger that has spent less.  Compare `head` with one noted elsewhere to notice that.
     """
 
-    def __init__(self, where: str | os.PathLike[str], *, dataset: str = "main", wait: float = 60.0) -> None:
-        self.database, self.name = Database(where, wait), dataset
+    def __init__(
+        self, where: str | os.PathLike[str] | Database, *, dataset: str = "main", wait: float = 60.0
+    ) -> None:
+        self.database = where if isinstance(where, Database) else _opened(where, wait)
+        self.name = dataset
         self._dataset: Dataset | None = None
-        with self.database.transaction(write=False) as connection:
-            current = is_current(connection)
-        if not current:
-            with self.database.transaction(write=True) as connection:
-                self.database.lock_schema(connection)
-                if not is_current(connection):  # nobody was quicker
-                    upgrade(connection)
-        self.database.keep_log()
 
     def open(self, settings: Settings) -> Settings:
         with self.database.transaction(write=False) as connection:
@@ -201,6 +196,41 @@ class SQLLedger:
         return Head(row.entries, row.digest)
 
 
+class SQLShelf:
+    """
+    The ledgers of one database, each of a dataset.
+
+    Parameters
+    ----------
+    where, wait
+        As for `SQLLedger`.
+
+    Raises
+    ------
+    LedgerError
+        As from `SQLLedger`.
+    """
+
+    def __init__(self, where: str | os.PathLike[str], *, wait: float = 60.0) -> None:
+        self.database = _opened(where, wait)
+
+    def ledger(self, name: str) -> SQLLedger:
+        return SQLLedger(self.database, dataset=name)
+
+    def together(self) -> AbstractContextManager[None]:
+        return self.database.together()
+
+    def settings(self) -> dict[str, Settings]:
+        with self.database.transaction(write=True) as connection:
+            self.database.lock_schema(connection)
+            rows = connection.execute(select(DATASET.c.name, DATASET.c.settings)).all()
+        return {row.name: json.loads(row.settings) for row in rows}
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
+
+
 class _Writing:
     """One transaction: reads what is kept, and adds its entries at the end."""
 
@@ -235,6 +265,20 @@ class _Writing:
             entries = self._head.entries + len(self._entries)
             moved = update(HEAD).where(HEAD.c.dataset == self._dataset.number)
             self._connection.execute(moved.values(entries=entries, digest=self._digest))
+
+
+def _opened(where: str | os.PathLike[str], wait: float) -> Database:
+    """A database with a ledger's tables, made where they are not there."""
+    database = Database(where, wait)
+    with database.transaction(write=False) as connection:
+        current = is_current(connection)
+    if not current:
+        with database.transaction(write=True) as connection:
+            database.lock_schema(connection)
+            if not is_current(connection):  # nobody was quicker
+                upgrade(connection)
+    database.keep_log()
+    return database
 
 
 def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
