@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Counts:
     unit = PrivacyUnit()
 
     def __init__(self, counts: Ints) -> None:
-        self.domain = Domain(cell=Integers(0, len(counts) - 1))
+        self.domain = _line(len(counts))
         self._counts = counts
 
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
@@ -98,6 +99,15 @@ class Own:
 
 
 def queries(domain: Domain, rows: Ints) -> list[Query]:
-    """One query a row of weights on the cells."""
-    places = np.arange(domain.size)
-    return [Query(domain, {"cell": places}, row) for row in rows]
+    """One query a row of weights on the cells; a row that comes again, under any method, is read once."""
+    return [_query(domain, row.tobytes()) for row in rows]
+
+
+@lru_cache(maxsize=64)
+def _line(cells: int) -> Domain:
+    return Domain(cell=Integers(0, cells - 1))
+
+
+@lru_cache(maxsize=4096)
+def _query(domain: Domain, row: bytes) -> Query:
+    return Query(domain, {"cell": np.arange(domain.size)}, np.frombuffer(row, dtype=np.int64))
