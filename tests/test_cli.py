@@ -123,10 +123,33 @@ def test_plan_touches_no_data(small):
     assert [query["query"] for query in row["predicted"]] == ["SELECT COUNT(*) FROM t"]
     assert len(row["streams"]) == 11
     assert row["without_predictions"]["predicted"] == []
+    worth = row["predictions_worth"]
+    assert worth["with"] is None  # nobody says how much of the stream they hold
+    assert worth["without"] == row["without_predictions"]["streams"][0]["mae"]
     assert row["independent_gaussian_mae"] < row["independent_basic_mae"]
     text = invoke("plan").stdout
     assert "the table was not opened" in text
     assert f"{row['independent_basic_mae']:,.1f}" in text
+
+
+def test_plan_says_what_predictions_are_worth(small):
+    file = small / "lapras.toml"
+    larger = SMALL.replace("max = 9", "max = 199")
+
+    def planned(overlap):
+        file.write_text(larger.replace("horizon = 10", f"horizon = 10\noverlap = {overlap}"))
+        return json.loads(invoke("plan", "--json").stdout)
+
+    sure, row = planned(1.0), planned(0.75)
+    worth, streams = row["predictions_worth"], [stream["mae"] for stream in row["streams"]]
+    assert worth["with"] == pytest.approx((streams[7] + streams[8]) / 2)
+    assert worth["oracle"] == sure["streams"][10]["mae"] == sure["predictions_worth"]["with"]
+    assert worth["oracle"] < worth["with"] < worth["without"]
+    text = invoke("plan").stdout
+    assert f"mean error: about {worth['with']:,.1f} if 75% of the stream is, as expected; about" in text
+    file.write_text(SMALL.replace('predictions = ["SELECT COUNT(*) FROM t"]', ""))
+    assert json.loads(invoke("plan", "--json").stdout)["predictions_worth"] is None
+    assert "are worth" not in invoke("plan").stdout
 
 
 def test_plan_finds_the_smallest_epsilon(small):

@@ -13,23 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import threadpoolctl
 
+import laprasdp as lp
 from experiments import data, idebench, run
 from experiments.__main__ import NAMES, main, named
+from experiments.brush import brushes
 from experiments.comparison import compare, printed
 from experiments.contender import INDEPENDENT, OFFLINE, lapras
 from experiments.experiment import Cell, Skipped
 from experiments.metric import errors, expected_mae, summary
 from experiments.store import Store
 from experiments.sweep import measure
-from experiments.tables import estimator
+from experiments.tables import estimator, predictor
 from experiments.trial import Outcome, Trial
 from experiments.workload import BUDGET, Scenario, ranges
+from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.datasets import path
 from laprasdp.pacing.estimate import estimate_unpredicted
+from laprasdp.sql.parse import parse
 
 ISSUE = ["dataset", "S", "n", "overlap", "method", "split", "accounting", "mae", "mae_min", "mae_max"]
 ISSUE += ["expected_mae", "answered", "epsilon_true", "printed"]
@@ -42,14 +47,30 @@ WORKFLOW: list[dict[str, Any]] = [
     {"name": "c", "binning": [{"dimension": "DISTANCE", "width": 9.0}]},
     {"name": "c", "filter": "((ORIGIN_STATE_ABR = 'CA') or (ORIGIN_STATE_ABR = 'TX'))"},
 ]
+VIEWS: list[dict[str, Any]] = [
+    {"name": "DISTANCE", "binning": [{"width": 500.0, "reference": 0}]},
+    {"name": "ARR_TIME", "binning": [{"width": 6.0, "reference": 0}]},
+]
 
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> data.Data:
-    """A data directory with one made workflow and nothing else."""
+    """A data directory with one made workflow, brushes of five made people, and nothing else."""
     folder = tmp_path / "data" / "idebench" / "default_workflows"
     folder.mkdir(parents=True)
     (folder / "made.json").write_text(json.dumps({"interactions": WORKFLOW}))
+    workloads = tmp_path / "data" / "workloads"
+    workloads.mkdir()
+    (workloads / "crossfilter_setup.json").write_text(json.dumps({"flights": VIEWS}))
+    rng, views = np.random.default_rng(0), [(view["name"], view["binning"][0]["width"]) for view in VIEWS]
+    brushes = [
+        ("flights", f"user {user}", str(place // 30), name, low * width, (low + size) * width)
+        for user in range(5)
+        for place in range(60)
+        for (name, width), low, size in [(views[place // 9 % 2], *rng.integers(0, 3, 2).tolist())]
+    ]
+    columns = ["dataset", "user", "task", "dimension", "lo", "hi"]
+    pd.DataFrame(brushes, columns=columns).to_parquet(workloads / "crossfilter_traces.parquet")
     return data.Data(tmp_path / "data")
 
 
@@ -310,6 +331,41 @@ def test_predictions_of_a_workflow_cover_the_overlap(shelf: data.Data) -> None:
     share = np.mean([row.tobytes() in predicted for row in trial.stream])
     assert len(predicted) == len(trial.predictions) == 80
     assert 0.5 <= share < 0.55
+
+
+# brushes
+
+
+def test_a_user_who_was_left_out_is_predicted_by_the_others(shelf: data.Data) -> None:
+    rows = predictor.measure(shelf, 0, 20, ("primm", "static"), 0)
+    found = {(row["method"], row["predictor"]): row for row in rows}
+    assert len(found) == len(rows) == 9
+    none, learned, oracle = (found["primm", name] for name in ("none", "learned", "oracle"))
+    assert (none["overlap"], oracle["overlap"]) == (0, 1)
+    assert learned["overlap"] > 0.5
+    assert oracle["mae"] < learned["mae"] < none["mae"]
+    assert oracle["log_loss"] < learned["log_loss"] < math.log(20)
+    assert found["histogram-total", "none"]["mae"] > 0
+    assert all(row["answered"] == 1 for row in rows)
+
+
+def test_answers_are_those_of_the_real_flights(shelf: data.Data) -> None:
+    domain, _ = brushes(shelf.file("workloads"), "flights")
+    table = DuckDBTable(predictor.flights(), domain, name="t")
+    text = "SELECT COUNT(*) FROM t WHERE ARR_TIME >= 6 AND ARR_TIME < 12 AND DISTANCE >= 0 AND DISTANCE < 500"
+    (query,) = parse(text, domain, "t").queries
+    true = pd.read_parquet(path("flights"))
+    inside = true.ARR_TIME.between(600, 1199) & (true.DISTANCE < 500)
+    assert query.answer(table.marginal(query.axes)) == inside.sum() > 0
+
+
+def test_a_release_is_designed_for_as_many_columns_as_it_can_be() -> None:
+    domain = lp.Domain({name: lp.Integers(0, 29) for name in "abcd"})
+    many = {lp.Query.count(domain, **{name: range(k)}): 1 / k for k in range(1, 25) for name in "abcd"}
+    kept = predictor.designable(many)
+    columns = lp.Workload(list(kept)).columns.values.shape[1]
+    assert 11**4 <= columns <= predictor.COLUMNS < 12**4
+    assert min(kept.values()) >= max(count for query, count in many.items() if query not in kept)
 
 
 # the runner

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.query import MAX_CLASSES, Integers, Query
 
 MAX_COLUMNS = 500_000
+_ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together
 
 
@@ -97,7 +99,7 @@ def distinct_columns(queries: Sequence[Query]) -> Columns:
     Raises
     ------
     UnsupportedQuery
-        More than ``MAX_COLUMNS`` distinct columns.
+        More than ``MAX_COLUMNS`` distinct columns, or fewer with more than 134 queries.
 
     Notes
     -----
@@ -106,6 +108,8 @@ def distinct_columns(queries: Sequence[Query]) -> Columns:
     """
     domain = queries[0].domain
     axes = sorted({axis for query in queries for axis in query.axes})
+    limit = min(MAX_COLUMNS, _ENTRIES // len(queries))
+    _check(domain, axes, _least(queries), limit)
     trees = [_transitions(query) for query in queries]
     states = np.zeros((1, len(queries)), dtype=np.uint32)
     labels, steps = [], []
@@ -117,14 +121,27 @@ def distinct_columns(queries: Sequence[Query]) -> Columns:
         moves = [trees[i].tables[queries[i].axes.index(axis)][:, classes[:, k]] for k, i in enumerate(naming)]
         states, step = _advance(states, naming, moves)
         steps.append(step)
-        if len(states) > MAX_COLUMNS:
-            widest = max(axes, key=lambda a: domain.shape[a])
-            raise UnsupportedQuery(
-                f"the workload tells at least {len(states):,} columns apart; the limit is {MAX_COLUMNS:,}: "
-                f"coarsen {domain.names[widest]} ({domain.shape[widest]:,} levels) or predict fewer queries"
-            )
+        _check(domain, axes, len(states), limit)
     values = np.stack([tree.leaves[states[:, i]] for i, tree in enumerate(trees)])
     return Columns(values, tuple(axes), tuple(labels), tuple(steps))
+
+
+def _least(queries: Sequence[Query]) -> int:
+    """Columns that the queries over one attribute alone tell apart: all combinations of their classes."""
+    alone: dict[int, list[npt.NDArray[Any]]] = {}
+    for query in queries:
+        if len(query.axes) == 1:
+            alone.setdefault(query.axes[0], []).append(query.labels[0])
+    return math.prod(len(_unique_rows(np.stack(labels, axis=1))[0]) for labels in alone.values())
+
+
+def _check(domain: Domain, axes: Sequence[int], columns: int, limit: int) -> None:
+    if columns > limit:
+        widest = max(axes, key=lambda axis: domain.shape[axis])
+        raise UnsupportedQuery(
+            f"the workload tells at least {columns:,} columns apart; the limit is {limit:,}: "
+            f"coarsen {domain.names[widest]} ({domain.shape[widest]:,} levels) or predict fewer queries"
+        )
 
 
 @dataclass(frozen=True)

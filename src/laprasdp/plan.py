@@ -113,6 +113,14 @@ class Plan:
         """`predicted_std`; where no query is predicted, that of a stream of typical unpredicted ones."""
         return self.streams[0].unpredicted_std if self.predicted_std is None else self.predicted_std
 
+    def mae_at(self, overlap: float) -> float | None:
+        """Mean expected absolute error of a stream of which this share is predicted."""
+        known = [(stream.overlap, stream.mae) for stream in self.streams if stream.mae is not None]
+        if not known:
+            return None
+        places, errors = np.array(known).T
+        return float(np.interp(overlap, places, errors))
+
     def row(self) -> dict[str, Any]:
         """The plan as plain data, as ``--json`` prints it."""
         return {

@@ -29,13 +29,15 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
         aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
         config = replace(config, budget=Budget(epsilon, config.budget.delta))
     planned, alone = config.plan(), config.plan(predictions=False)
+    worth = _worth(config, planned, alone)
     if as_json:
         row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}
-        print(json.dumps(row | {"without_predictions": alone.row()}))
+        print(json.dumps(row | {"without_predictions": alone.row(), "predictions_worth": worth}))
     else:
         if target_std is not None:
             _print_aim(planned, target_std, aim["without_predictions_epsilon"])
         _print(config, planned, alone)
+        _print_worth(config, planned, worth)
     return 0
 
 
@@ -105,6 +107,31 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
     lines.add_row(records(planned.independent_gaussian_mae), "100%", "independent noise, Gaussian accounting")
     lines.add_row(records(planned.independent_basic_mae), "100%", "independent noise, basic accounting")
     screen.print(lines)
+
+
+def _worth(config: Config, planned: Plan, alone: Plan) -> dict[str, float | None] | None:
+    """Mean error of a stream with the predictions, without, and if they came true to the last statement."""
+    if not planned.predicted:
+        return None
+    known = None if config.overlap is None else planned.mae_at(config.overlap)
+    perfect = replace(config, overlap=1.0).plan().mae_at(1.0)
+    return {"with": known, "without": alone.streams[0].mae, "oracle": perfect}
+
+
+def _print_worth(config: Config, planned: Plan, worth: dict[str, float | None] | None) -> None:
+    if worth is None:
+        return
+    about = _about(planned)
+    hoped = (
+        "depends on the share of the stream that they are"
+        if config.overlap is None
+        else f"{about}{records(worth['with'])} if {config.overlap:.0%} of the stream is, as expected"
+    )
+    console().print(
+        f"\nWhat the predictions are worth, mean error: {hoped}; {about}{records(worth['without'])} without "
+        f"them, for 0/1 queries; {about}{records(worth['oracle'])} with a perfect oracle.",
+        markup=False,
+    )
 
 
 def _about(planned: Plan) -> str:
