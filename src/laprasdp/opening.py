@@ -27,7 +27,7 @@ from laprasdp.session import DEFAULT_POLICY, Session, now
 from laprasdp.sql.parse import Statement, parse
 
 KEY = "rows of persons"
-"""Orders the rows of a person who has too many: the same at every opening, so that a ledger's charges hold."""
+"""Orders the rows of a person who has too many: the same at every opening, so that charges add up."""
 
 
 def open_session(
