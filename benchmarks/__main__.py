@@ -15,6 +15,7 @@ from rich.table import Table
 
 NAMES = {
     "accuracy": "benchmarks.accuracy",
+    "ledger": "benchmarks.ledger",
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
 }

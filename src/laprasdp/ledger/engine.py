@@ -20,6 +20,8 @@ from laprasdp.errors import LedgerError
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
 _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
+_BEGIN_WRITING = "BEGIN IMMEDIATE"
+_NAP = 0.0005  # seconds between two tries to be the writer
 _STATES = {
     "28P01": "user or password is wrong",
     "28000": "this user may not connect",
@@ -172,7 +174,7 @@ class Database:
             ) from None
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare)
-            event.listen(engine, "begin", _begin)
+            event.listen(engine, "begin", lambda connection: _begin(connection, self._wait))
         return engine
 
     def _reason(self, error: SQLAlchemyError) -> str:
@@ -220,6 +222,27 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor.close()
 
 
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin(connection: Connection, wait: float) -> None:
+    """
+    Begin; to write, wait for whoever writes.
+
+    SQLite's own waiting sleeps longer the longer it has waited, so that who came last goes first.
+    """
+    if not connection.get_execution_options().get(_WRITES, False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+    end = time.monotonic() + wait
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < end:
+            try:
+                driver.execute(_BEGIN_WRITING)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    break
+            time.sleep(_NAP)
+        connection.exec_driver_sql(_BEGIN_WRITING)  # a last time, for its error
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={int(wait * 1000)}")

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
@@ -20,6 +20,20 @@ from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
+
+_OF = bindparam("of")
+_FROM = bindparam("from_position")
+# made once: to make a statement anew costs more than to run it
+_HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
+_HEAD_LOCKED = _HEAD.with_for_update()
+_MOVE_HEAD = update(HEAD).where(HEAD.c.dataset == _OF)
+_ADD = insert(ENTRY)
+_ROWS = (
+    select(*(ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest")))
+    .where(ENTRY.c.dataset == _OF, ENTRY.c.position >= _FROM)
+    .order_by(ENTRY.c.position)
+)
+_DIGEST = select(ENTRY.c.digest).where(ENTRY.c.dataset == _OF, ENTRY.c.position == bindparam("at_position"))
 
 
 @dataclass(frozen=True)
@@ -189,8 +203,7 @@ class SQLLedger:
         return Dataset(number, json.loads(text), text, domain_of(settings))
 
     def _head(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
-        found = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == dataset.number)
-        row = connection.execute(found.with_for_update() if lock else found).one_or_none()
+        row = connection.execute(_HEAD_LOCKED if lock else _HEAD, {"of": dataset.number}).one_or_none()
         if row is None:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
         return Head(row.entries, row.digest)
@@ -261,10 +274,10 @@ class _Writing:
     def finish(self) -> None:
         """Write the entries and the new end of the chain."""
         if self._entries:
-            self._connection.execute(insert(ENTRY), self._entries)
+            self._connection.execute(_ADD, self._entries)
             entries = self._head.entries + len(self._entries)
-            moved = update(HEAD).where(HEAD.c.dataset == self._dataset.number)
-            self._connection.execute(moved.values(entries=entries, digest=self._digest))
+            moved = {"of": self._dataset.number, "entries": entries, "digest": self._digest}
+            self._connection.execute(_MOVE_HEAD, moved)
 
 
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
@@ -282,9 +295,8 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
 
 
 def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
-    columns = (ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest"))
-    of = (ENTRY.c.dataset == dataset.number, ENTRY.c.position >= position)
-    return [Row(*row) for row in connection.execute(select(*columns).where(*of).order_by(ENTRY.c.position))]
+    found = connection.execute(_ROWS, {"of": dataset.number, "from_position": position})
+    return [Row(*row) for row in found]
 
 
 def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -> list[Kept]:
@@ -296,8 +308,8 @@ def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -
     kept: list[Kept] = []
     digest = first_digest(dataset.text)
     if position:
-        place = (ENTRY.c.dataset == dataset.number, ENTRY.c.position == position - 1)
-        digest = connection.execute(select(ENTRY.c.digest).where(*place)).scalar() or ""
+        place = {"of": dataset.number, "at_position": position - 1}
+        digest = connection.execute(_DIGEST, place).scalar() or ""
     for row in _rows(connection, dataset, position)[: head.entries - position]:
         digest = next_digest(digest, row.body)
         if row.position != position + len(kept) or row.digest != digest:
