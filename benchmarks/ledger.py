@@ -29,7 +29,7 @@ Times = dict[str, tuple[list[float], list[float]]]
 
 @dataclass(frozen=True)
 class Part:
-    """One process's part of a run: its place among `processes`, and how many asks of each kind are its own."""
+    """One process's part of a run: its place among `processes`, and its number of asks of each kind."""
 
     where: str | None
     dataset: str
@@ -104,8 +104,8 @@ def _part(part: Part, gate: Barrier) -> Times:
         name="t",
         ledger=None if part.where is None else SQLLedger(part.where, dataset=part.dataset),
     )
-    session.ask(_statement(0))
-    first = 1 + part.place * part.asks
+    session.ask(_statement(part.place))  # loads what measures
+    first = part.processes + part.place * part.asks
     found: Times = {}
     probe = os.open(part.folder / f"probe {part.place}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     for kind in KINDS:

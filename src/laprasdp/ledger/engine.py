@@ -21,7 +21,7 @@ _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables an
 _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
-_NAP = 0.0005  # seconds between two tries to be the writer
+_SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two tries to be the writer
 _STATES = {
     "28P01": "user or password is wrong",
     "28000": "this user may not connect",
@@ -226,23 +226,24 @@ def _begin(connection: Connection, wait: float) -> None:
     """
     Begin; to write, wait for whoever writes.
 
-    SQLite's own waiting sleeps longer the longer it has waited, so that who came last goes first.
+    SQLite's own waiting sleeps longer the longer it has waited, so that whoever came last goes first.  Here
+    whoever has waited longest looks most often.
     """
     if not connection.get_execution_options().get(_WRITES, False):
         connection.exec_driver_sql("BEGIN")
         return
     driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-    end = time.monotonic() + wait
     driver.execute("PRAGMA busy_timeout=0")
+    start = time.monotonic()
     try:
-        while time.monotonic() < end:
+        while (waited := time.monotonic() - start) < wait:
             try:
                 driver.execute(_BEGIN_WRITING)
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     break
-            time.sleep(_NAP)
+            time.sleep(max(_SHORTEST, _LONGEST - waited / 25))
         connection.exec_driver_sql(_BEGIN_WRITING)  # a last time, for its error
     finally:
         driver.execute(f"PRAGMA busy_timeout={int(wait * 1000)}")

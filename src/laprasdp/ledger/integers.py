@@ -58,5 +58,6 @@ def read_integers(form: Any) -> list[int]:
             words = zlib.decompress(base64.b64decode(form["zlib"], validate=True))
         except zlib.error as error:
             raise ValueError(str(error)) from None
-        return [int(word) for word in np.frombuffer(words, dtype="<i8").tolist()]
+        numbers: list[int] = np.frombuffer(words, dtype="<i8").tolist()
+        return numbers
     return [int(value) for value in form]

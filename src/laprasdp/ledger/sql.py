@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 
 from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
@@ -21,8 +21,8 @@ from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
-_OF = bindparam("of")
-_FROM = bindparam("from_position")
+_OF: BindParameter[int] = bindparam("of")
+_FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
 _HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
