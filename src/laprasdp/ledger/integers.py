@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def write_integers(values: Sequence[int] | npt.NDArray[Any]) -> list[int | str] 
         except OverflowError:
             pass
         else:
-            return {"zlib": base64.b64encode(zlib.compress(words)).decode("ascii")}
+            return {"zlib": _packed(words)}
     return [write_integer(int(value)) for value in values]
 
 
@@ -55,9 +56,19 @@ def read_integers(form: Any) -> list[int]:
     """
     if isinstance(form, dict):
         try:
-            words = zlib.decompress(base64.b64decode(form["zlib"], validate=True))
+            words = _unpacked(form["zlib"])
         except zlib.error as error:
             raise ValueError(str(error)) from None
         numbers: list[int] = np.frombuffer(words, dtype="<i8").tolist()
         return numbers
     return [int(value) for value in form]
+
+
+@lru_cache(maxsize=16)  # a statement's query stands in its measurement, its charge and its reply
+def _packed(words: bytes) -> str:
+    return base64.b64encode(zlib.compress(words)).decode("ascii")
+
+
+@lru_cache(maxsize=16)
+def _unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text, validate=True))
