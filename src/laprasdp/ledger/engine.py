@@ -21,7 +21,7 @@ _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables an
 _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
-_SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two tries to be the writer
+_SHORTEST, _LONGEST = 0.0002, 0.001  # seconds between two tries to be the writer
 _STATES = {
     "28P01": "user or password is wrong",
     "28000": "this user may not connect",
@@ -243,7 +243,7 @@ def _begin(connection: Connection, wait: float) -> None:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     break
-            time.sleep(max(_SHORTEST, _LONGEST - waited / 25))
+            time.sleep(max(_SHORTEST, _LONGEST - waited / 40))
         connection.exec_driver_sql(_BEGIN_WRITING)  # a last time, for its error
     finally:
         driver.execute(f"PRAGMA busy_timeout={int(wait * 1000)}")
