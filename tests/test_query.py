@@ -83,7 +83,7 @@ def test_limits_say_the_number_the_limit_and_what_to_coarsen() -> None:
     wide = lp.Domain((f"a{i}", lp.Integers(1, 30)) for i in range(6))
     every = [Query.count(wide, **{name: [value]}) for name in wide.names for value in range(1, 31)]
     with pytest.raises(
-        lp.UnsupportedQuery, match=r"810,000 columns.*limit is 500,000: coarsen a0 \(30 levels\)"
+        lp.UnsupportedQuery, match=r"729,000,000 columns.*limit is 372,827: coarsen a0 \(30 levels\)"
     ):
         Workload(every).columns  # noqa: B018
 

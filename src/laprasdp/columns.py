@@ -131,7 +131,7 @@ def _least(queries: Sequence[Query]) -> int:
     alone: dict[int, list[npt.NDArray[Any]]] = {}
     for query in queries:
         if len(query.axes) == 1:
-            alone.setdefault(query.axes[0], []).append(query.labels[0])
+            alone.setdefault(query.axes[0], []).append(query.weights.reshape(-1)[query.labels[0]])
     return math.prod(len(_unique_rows(np.stack(labels, axis=1))[0]) for labels in alone.values())
 
 
