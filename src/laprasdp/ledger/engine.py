@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,6 +173,7 @@ class Database:
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare)
             event.listen(engine, "begin", _begin)
+            event.listen(engine, "invalidate", _roll_back)
         return engine
 
     def _reason(self, error: SQLAlchemyError) -> str:
@@ -218,6 +219,12 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _roll_back(connection: Any, *_: Any) -> None:
+    """End what an interrupt has cut off: a closed connection keeps its lock while a cursor of it is alive."""
+    with suppress(sqlite3.Error):
+        connection.rollback()
 
 
 def _begin(connection: Connection) -> None:
