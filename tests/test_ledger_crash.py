@@ -1,4 +1,4 @@
-"""Crashes in the middle of an ask: killed or failing anywhere, nothing shown is lost and nothing is paid in vain."""
+"""Crashes in the middle of an ask: killed or failing anywhere, nothing shown is lost or paid for twice."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.parametrize("policy", ["independent", "smooth"])
 def test_a_failure_at_any_statement_keeps_all_or_nothing(where: str, how: str, policy: str) -> None:
     def make() -> SQLLedger:
-        return SQLLedger(where, dataset=f"{how} {policy}")
+        return SQLLedger(where, dataset=f"{how} {policy}", wait=5)
 
     ledger = make()
     session, witness = opened(ledger, policy=policy), Witness(make, policy)
