@@ -7,9 +7,11 @@ import os
 import random
 import resource
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -124,6 +126,32 @@ def test_a_bit_that_flips_in_the_settings_is_found(copy: Copy) -> None:
         found = copy.meets({"": flipped(whole, start + bit)})
         assert isinstance(found, str)
         assert "its settings were changed after it was begun" in found
+
+
+def test_a_bit_that_flips_in_the_tables_text_is_one_line(copy: Copy) -> None:
+    whole = copy.files[""]
+    start = whole.index(b"CREATE TABLE lapras_entry")
+    for place in range(start, start + 80, 4):
+        found = copy.meets({"": flipped(whole, 8 * place + 7)})
+        assert found is None or isinstance(found, list) or "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("lapras_entry SET body = x'00' WHERE position = 3", "lapras_entry.body is b'\\x00' in a row"),
+        ("lapras_entry SET position = 'x' WHERE position = 3", "lapras_entry.position is 'x' in a row"),
+        ("lapras_head SET entries = 'x'", "lapras_head.entries is 'x' in a row"),
+        ("lapras_dataset SET format = 'x'", "lapras_dataset.format is 'x' in a row"),
+    ],
+)
+def test_a_value_of_another_type_is_named(witness: Witness, tmp_path: Path, change: str, says: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as connection:
+        for table in ("entry", "dataset"):
+            connection.execute(f"DROP TRIGGER lapras_{table}_update")
+        connection.execute(f"UPDATE {change}")
+    (fault,) = witness.faults()
+    assert says in fault
 
 
 def test_a_file_that_was_cut_is_found(copy: Copy) -> None:
