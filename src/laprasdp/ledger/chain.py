@@ -11,7 +11,7 @@ import hashlib
 
 def first_digest(settings: str) -> str:
     """The digest before the first entry; it binds the chain to the settings."""
-    return hashlib.sha256(settings.encode("ascii")).hexdigest()
+    return hashlib.sha256(settings.encode()).hexdigest()
 
 
 def next_digest(before: str, text: str) -> str:

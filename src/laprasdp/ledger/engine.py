@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
 _SHORTEST, _LONGEST = 0.0002, 0.001  # seconds between two tries to be the writer
+_DAMAGED = "it is damaged: verify it and restore a backup"
 _STATES = {
     "28P01": "user or password is wrong",
     "28000": "this user may not connect",
@@ -35,8 +36,10 @@ _TEXTS = {
     "read-only": "there is no permission to write it",
     "unable to open": "it cannot be opened: check that the folder is there and may be written",
     "not a database": "it is no SQLite database, or is damaged: restore a backup or name another file",
-    "malformed": "it is damaged: verify it and restore a backup",
+    "malformed": _DAMAGED,
+    "no such column": _DAMAGED,
     "is full": "the disk is full: make room",
+    "disk I/O": "the disk refuses to read or write: check it, and the room on it",
     "password": "user or password is wrong",
     'FATAL:  database "': "there is no such database: create it first",
     "No such file": "nobody answers there: start the server or check the address",
@@ -119,6 +122,8 @@ class Database:
             raise LedgerError(f"the ledger {self.name}: {error}") from None
         except SQLAlchemyError as error:
             raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
+        except UnicodeDecodeError:  # SQLite's own message quotes what is damaged
+            raise LedgerError(f"the ledger {self.name}: {_DAMAGED}") from None
 
     def lock_schema(self, connection: Connection) -> None:
         """Let nobody else make tables or datasets until the transaction ends."""
@@ -145,10 +150,11 @@ class Database:
             return []
         try:
             with self.transaction(write=False) as connection:
-                lines = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+                found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         except LedgerError as error:
             return [str(error)]
-        return [str(line) for line in lines if line != "ok"]
+        lines = [line for text in found for line in str(text).splitlines()]
+        return [line for line in lines if line != "ok" and not line.startswith("***")]
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -175,6 +181,7 @@ class Database:
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare)
             event.listen(engine, "begin", lambda connection: _begin(connection, self._wait))
+            event.listen(engine, "invalidate", _roll_back)
         return engine
 
     def _reason(self, error: SQLAlchemyError) -> str:
@@ -216,10 +223,17 @@ def _let_go(engine: Engine, process: int) -> None:
 
 def _prepare(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where `_begin` says
+    connection.text_factory = lambda text: text.decode(errors="replace")  # damage is for the digests to find
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _roll_back(connection: Any, *_: Any) -> None:
+    """End what an interrupt has cut off: a closed connection keeps its lock while a cursor of it is alive."""
+    with suppress(sqlite3.Error):
+        connection.rollback()
 
 
 def _begin(connection: Connection, wait: float) -> None:

@@ -67,7 +67,7 @@ def is_current(connection: Connection) -> bool:
     names = inspect(connection).get_table_names()
     if VERSION_TABLE in names:
         found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-        if found is not None and (not found.isdigit() or int(found) > int(REVISION)):
+        if found is not None and (not str(found).isdigit() or int(found) > int(REVISION)):
             raise LedgerError(f"it is of schema {found}, which this version does not know: update laprasdp")
         return bool(found == REVISION)
     if names and connection.dialect.name == "sqlite":

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
 
 from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
@@ -136,7 +136,7 @@ class SQLLedger:
                 self._dataset = self._find(connection)
                 names = connection.execute(select(DATASET.c.name)).scalars().all()
                 if self._dataset is None:
-                    there = f"there are {', '.join(sorted(names))}" if names else "it is empty"
+                    there = f"there are {', '.join(sorted(map(str, names)))}" if names else "it is empty"
                     raise LedgerError(f"it has no dataset {self.name}; {there}")
         return self._dataset
 
@@ -180,6 +180,7 @@ class SQLLedger:
         row = connection.execute(select(DATASET).where(DATASET.c.name == self.name)).one_or_none()
         if row is None:
             return None
+        _check(row, DATASET)
         if row.format > FORMAT:
             raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
         if first_digest(row.settings) != row.fingerprint:
@@ -206,6 +207,7 @@ class SQLLedger:
         row = connection.execute(_HEAD_LOCKED if lock else _HEAD, {"of": dataset.number}).one_or_none()
         if row is None:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
+        _check(row, HEAD)
         return Head(row.entries, row.digest)
 
 
@@ -295,8 +297,18 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
 
 
 def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
-    found = connection.execute(_ROWS, {"of": dataset.number, "from_position": position})
+    found = connection.execute(_ROWS, {"of": dataset.number, "from_position": position}).all()
+    for row in found:
+        _check(row, ENTRY)
     return [Row(*row) for row in found]
+
+
+def _check(row: Any, table: Table) -> None:
+    """Whether a row has values that its table allows; in a damaged SQLite file it may have others."""
+    for name, value in row._mapping.items():
+        column = table.c[name]
+        if not isinstance(value, column.type.python_type) and not (value is None and column.nullable):
+            raise LedgerError(f"{column} is {value!r} in a row: it is damaged, restore a backup")
 
 
 def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -> list[Kept]:
