@@ -71,9 +71,15 @@ def _errors(axes: Any, outcome: Outcome) -> None:
     axes.set_ylim(-1.12 * top, 1.5 * top)
     note = "95% of independent noise, Gaussian accounting, lies in the grey band"
     axes.text(0.985, 0.025, note, ha="right", color=NOTE, fontsize=8.5, transform=axes.transAxes)
+    measured = any(answer.source == "measured" for _, answer in outcome.answers)
     labels = (
         (0.98, INK, "● predicted: from one release before the stream, then free", True),
-        (0.915, WARM, "◇ not predicted: measured when it comes", False),
+        (
+            0.915,
+            WARM,
+            f"◇ not predicted: {'measured when it comes' if measured else 'from it as well'}",
+            False,
+        ),
     )
     for height, colour, text, predicted in labels:
         if any(asked.predicted == predicted and asked.answer for asked in outcome.asked):
@@ -94,6 +100,8 @@ def _bars(axes: Any, outcome: Outcome) -> None:
     rows = [
         ("this session,\nmeasured", outcome.mae(), INK),
         ("this session,\nexpected", outcome.expected_mae, INK),
+        ("Smooth Allocation,\nGaussian accounting", outcome.smooth_mae["gaussian"], WARM),
+        ("Smooth Allocation,\nas in the paper", outcome.smooth_mae["basic"], WARM),
         ("independent noise,\nGaussian accounting", plan.independent_gaussian_mae, NOTE),
         ("independent noise,\nbasic accounting", plan.independent_basic_mae, NOTE),
     ]
