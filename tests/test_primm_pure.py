@@ -42,7 +42,8 @@ def test_it_is_taken_only_where_it_is_better_for_every_kind_of_query() -> None:
         assert isinstance(grant.charge, CellCharge)
         return grant.charge.pure
 
-    assert pure(74, 1e-6)
+    for overlap in (None, 0.0, 0.5, 0.99, 1.0):
+        assert pure(74, 1e-6, overlap=overlap)
     assert not pure(74, 1e-3)  # prefixes would be worse off
     assert not pure(400, 1e-6)  # a sum of so many Laplace counts is worse than an optimised release
 

@@ -151,14 +151,13 @@ def _pure_is_better(
     """Whether Laplace counts beat the optimum of Gaussian noise for whatever is asked, one kind at a time."""
     pure = np.eye(domain.size) * laplace**2
     if predicted and overlap != 0:
-        gaussian = np.asarray(np.linalg.inv(batch.T @ batch))
-        if predicted.deviation(pure) > predicted.deviation(gaussian):
+        optimum = np.asarray(np.linalg.inv(batch.T @ batch))
+        if predicted.deviation(pure) > predicted.deviation(optimum):
             return False
-    others = horizon * (0.5 if overlap is None and predicted else 1 - (overlap or 0.0))
-    for family in MIXTURE if others else ():
+    for family in MIXTURE if overlap != 1 or not predicted else ():
         moment = cell_moment(domain, family)
-        squares = laplace**2 * float(np.trace(moment))
-        if squares > min(others, optimize_gram(moment, gap=5e-2).value):
+        gaussian = min(horizon, optimize_gram(moment, gap=5e-2).value)  # each by itself, or all at once
+        if laplace**2 * float(np.trace(moment)) > gaussian:
             return False
     return True
 

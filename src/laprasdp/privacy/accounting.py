@@ -117,10 +117,22 @@ class GaussianAccounting:
         """
         The charge of a release that is ε-DP by itself: everything, on every cell.
 
+        Parameters
+        ----------
+        epsilon : Fraction
+            Of the release.
+        draws : int
+            Noise values that it draws.
+
         Raises
         ------
         BudgetError
             `epsilon` is above the budget's.
+
+        Notes
+        -----
+        **Privacy.**  Assumes that the release is `epsilon`-DP.  Guarantees a charge that a filter admits only
+        where nothing else was charged, and beside which it admits nothing (docs/proofs/filter.md).
         """
         if epsilon > Fraction(self.budget.epsilon_units, 2**EPSILON_BITS):
             raise BudgetError("a pure release is stronger than the budget's ε")
