@@ -20,7 +20,7 @@ from postgres import Server
 from witness import STATEMENTS, Child, Witness, opened
 
 import laprasdp as lp
-from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.sql import SQLLedger, SQLShelf
 from laprasdp.ledger.verify import Finding, verify
 
 pytestmark = [
@@ -334,3 +334,14 @@ def test_a_server_that_dies_in_the_middle_loses_nothing(postgres: Server) -> Non
     for statement, value in shown:
         witness.saw(statement, value)
     assert witness.faults(everything=True) == []
+
+
+def test_settings_on_a_shelf_are_checked_too(tmp_path: Path) -> None:
+    path = tmp_path / "shelf.db"
+    opened(SQLLedger(path)).ask(STATEMENTS[0])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE lapras_dataset SET settings = substr(settings, 2)")
+    with pytest.raises(lp.LedgerError, match="its settings were changed"):
+        SQLShelf(path).settings()

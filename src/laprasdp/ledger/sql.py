@@ -180,12 +180,7 @@ class SQLLedger:
         row = connection.execute(select(DATASET).where(DATASET.c.name == self.name)).one_or_none()
         if row is None:
             return None
-        _check(row, DATASET)
-        if row.format > FORMAT:
-            raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
-        if first_digest(row.settings) != row.fingerprint:
-            raise LedgerError("its settings were changed after it was begun: verify it and restore a backup")
-        settings = json.loads(row.settings)
+        settings = _settings(row)
         return Dataset(row.id, settings, row.settings, domain_of(settings))
 
     def _begin(self, connection: Connection, settings: Settings) -> Dataset:
@@ -238,8 +233,8 @@ class SQLShelf:
     def settings(self) -> dict[str, Settings]:
         with self.database.transaction(write=True) as connection:
             self.database.lock_schema(connection)
-            rows = connection.execute(select(DATASET.c.name, DATASET.c.settings)).all()
-        return {row.name: json.loads(row.settings) for row in rows}
+            rows = connection.execute(select(DATASET)).all()
+        return {row.name: _settings(row) for row in rows}
 
     def close(self) -> None:
         """Let go of the database."""
@@ -301,6 +296,17 @@ def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
     for row in found:
         _check(row, ENTRY)
     return [Row(*row) for row in found]
+
+
+def _settings(row: Any) -> Settings:
+    """The settings of a dataset's row, as they were when it was begun."""
+    _check(row, DATASET)
+    if row.format > FORMAT:
+        raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
+    if first_digest(row.settings) != row.fingerprint:
+        raise LedgerError("its settings were changed after it was begun: verify it and restore a backup")
+    settings: Settings = json.loads(row.settings)
+    return settings
 
 
 def _check(row: Any, table: Table) -> None:
