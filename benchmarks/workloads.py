@@ -70,8 +70,8 @@ def predictions(scenario: Scenario, seed: int) -> tuple[Query, ...]:
     """
     rng = np.random.default_rng([seed, 0])
     domain = scenario.domain
-    drawn = _conjunctions(domain, rng) if scenario.cells is None else _ranges(domain, rng)
-    return _distinct(drawn, PREDICTED)
+    drawn = conjunctions(domain, rng) if scenario.cells is None else _ranges(domain, rng)
+    return distinct(drawn, PREDICTED)
 
 
 def stream(scenario: Scenario, seed: int) -> list[Query]:
@@ -89,7 +89,7 @@ def stream(scenario: Scenario, seed: int) -> list[Query]:
         places = rng.integers(0, len(predicted), scenario.hits)
     good = [predicted[place] for place in places]
     others = FAMILIES[scenario.family](scenario.domain, np.random.default_rng([seed, 2]))
-    bad = _distinct(others, scenario.horizon - scenario.hits, set(predicted))
+    bad = distinct(others, scenario.horizon - scenario.hits, set(predicted))
     if scenario.order == "bad-first":
         return [*bad, *good]
     if scenario.order == "good-first":
@@ -98,7 +98,7 @@ def stream(scenario: Scenario, seed: int) -> list[Query]:
     return [mixed[place] for place in np.random.default_rng([seed, 3]).permutation(len(mixed))]
 
 
-def _distinct(drawn: Iterator[Query], count: int, without: set[Query] | None = None) -> tuple[Query, ...]:
+def distinct(drawn: Iterator[Query], count: int, without: set[Query] | None = None) -> tuple[Query, ...]:
     """The first `count` that differ; with repetition where a family has too few."""
     found: dict[Query, None] = {}
     for query in itertools.islice(drawn, 200 * (count + 1)):
@@ -135,8 +135,8 @@ def _random(domain: Domain, rng: np.random.Generator) -> Iterator[Query]:
         yield _line(domain, rng.integers(0, 2, domain.size))
 
 
-def _conjunctions(domain: Domain, rng: np.random.Generator) -> Iterator[Query]:
-    """One to three attributes: a range of an ordered one, one or two values of a category."""
+def conjunctions(domain: Domain, rng: np.random.Generator, most: int = 2) -> Iterator[Query]:
+    """One to three flight attributes: a range of an ordered one, up to `most` values of a category."""
     while True:
         axes = rng.choice(len(domain), rng.integers(1, 4), replace=False)
         labels = {}
@@ -147,7 +147,7 @@ def _conjunctions(domain: Domain, rng: np.random.Generator) -> Iterator[Query]:
                 low, high = np.sort(rng.integers(0, len(column), 2)).tolist()
                 column[low : high + 1] = 1
             else:
-                column[rng.choice(len(column), rng.integers(1, 3), replace=False)] = 1
+                column[rng.choice(len(column), rng.integers(1, most + 1), replace=False)] = 1
             labels[name] = column
         weights = np.zeros((2,) * len(axes), dtype=np.int64)
         weights[(1,) * len(axes)] = 1
@@ -160,5 +160,5 @@ FAMILIES: dict[str, Callable[[Domain, np.random.Generator], Iterator[Query]]] = 
     "point": _points,
     "prefix": _prefixes,
     "range": _ranges,
-    "conjunction": _conjunctions,
+    "conjunction": conjunctions,
 }
