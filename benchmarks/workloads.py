@@ -135,8 +135,8 @@ def _random(domain: Domain, rng: np.random.Generator) -> Iterator[Query]:
         yield _line(domain, rng.integers(0, 2, domain.size))
 
 
-def conjunctions(domain: Domain, rng: np.random.Generator, most: int = 2) -> Iterator[Query]:
-    """One to three flight attributes: a range of an ordered one, up to `most` values of a category."""
+def conjunctions(domain: Domain, rng: np.random.Generator) -> Iterator[Query]:
+    """One to three flight attributes: a range of an ordered one, one to six values of a category."""
     while True:
         axes = rng.choice(len(domain), rng.integers(1, 4), replace=False)
         labels = {}
@@ -147,7 +147,7 @@ def conjunctions(domain: Domain, rng: np.random.Generator, most: int = 2) -> Ite
                 low, high = np.sort(rng.integers(0, len(column), 2)).tolist()
                 column[low : high + 1] = 1
             else:
-                column[rng.choice(len(column), rng.integers(1, most + 1), replace=False)] = 1
+                column[rng.choice(len(column), rng.integers(1, 7), replace=False)] = 1
             labels[name] = column
         weights = np.zeros((2,) * len(axes), dtype=np.int64)
         weights[(1,) * len(axes)] = 1
