@@ -6,6 +6,7 @@ import argparse
 import importlib
 import inspect
 import json
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from rich.table import Table
 
 NAMES = {
     "accuracy": "benchmarks.accuracy",
+    "design": "benchmarks.design",
     "ledger": "benchmarks.ledger",
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
@@ -76,4 +78,7 @@ def _text(value: object) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

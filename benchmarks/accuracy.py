@@ -83,13 +83,18 @@ def rows(full: bool, quick: bool, domain: str = "line") -> Iterator[dict[str, An
     plans = (_flights if domain == "flights" else _line)(full, quick)
     context = multiprocessing.get_context("spawn")
     workers = min(PROCESSES, os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, context, initializer=threadpool_limits, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=one_thread) as pool:
         running = [[pool.submit(_outcomes, plan, seed) for seed in range(plan.seeds)] for plan in plans]
         try:
             for plan, futures in zip(plans, running, strict=True):
                 yield from _table(plan, futures)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def one_thread() -> None:
+    """Run linear algebra on one thread in this process, which has loaded it with this module."""
+    threadpool_limits(1)
 
 
 def answer_errors(policy: Policy, asked: Sequence[Query]) -> list[float | None]:

@@ -119,12 +119,12 @@ def design(
     errors, designs = [], []
     even = _histogram(domain.size, total=True)
     even = even.T @ even
-    batch = _optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
+    batch = optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
     if _pure_is_better(domain, predicted, horizon, overlap, laplace, batch):
         return Design(batch, 1.0, batch, even, pure=True)
     if predicted and (overlap is None or 0 < overlap < _MOSTLY):
         trust, first = _CAUTIOUS[domain.size > 4 * horizon]
-        return Design(_optimal(domain, predicted, trust), first, batch, even)
+        return Design(optimal(domain, predicted, trust), first, batch, even)
     expected = overlap if overlap is not None and predicted else 0.0
     for strategy in _strategies(domain, predicted, expected, batch):
         precision = strategy.T @ strategy
@@ -166,14 +166,14 @@ def _strategies(domain: Domain, predicted: Predicted, overlap: float, batch: Flo
     """Optimal strategies for some trusts in the predictions, and the histogram with and without the total."""
     found = [_histogram(domain.size, total=False), _histogram(domain.size, total=True)]
     if not predicted:
-        return [*found, _optimal(domain, predicted, 0.0)]
+        return [*found, optimal(domain, predicted, 0.0)]
     if overlap == 1:
         return [*found, batch]
     trusts = (overlap, (1 + overlap) / 2) if domain.size <= _QUICK else ((1 + overlap) / 2,)
-    return [*found, *(_optimal(domain, predicted, trust) for trust in trusts)]
+    return [*found, *(optimal(domain, predicted, trust) for trust in trusts)]
 
 
-def _optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
+def optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
     """
     The strategy of least absolute error where this share of the stream is predicted.
 
