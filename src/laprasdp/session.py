@@ -25,7 +25,8 @@ from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.shown import Prices, Shown
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 from laprasdp.state import State
 from laprasdp.turn import Append, Turn
 
@@ -91,6 +92,7 @@ class Session:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise, self._ledger = table, noise, ledger
         self._predicted, self._clock = tuple(predicted), clock
+        self._reader = Reader(table.domain, table.name)
         self._lock = threading.RLock()
         wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
         if begun != wanted:  # it may have been raised since
@@ -154,7 +156,7 @@ class Session:
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
-        return parse(text, self._table.domain, self._table.name)
+        return self._reader.parse(text)
 
     def admit(self, analyst: str | None) -> None:
         """
