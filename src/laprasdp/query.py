@@ -307,18 +307,14 @@ def first_seen(
     >>> [part.tolist() for part in first_seen(np.array([7, 2, 7, 9]))]
     [[7, 2, 9], [0, 1, 3], [0, 1, 0, 2]]
     """
-    size, count = int(labels.max()) + 1, len(labels)
-    if size > 4 * count + 64 or labels.min() < 0:  # too sparse for a table of all labels up to the largest
-        values, first, labels = np.unique(labels, return_index=True, return_inverse=True)
-        size = len(values)
-    else:
-        first = np.full(size, count)
-        first[labels[::-1]] = np.arange(count - 1, -1, -1)  # of several places, the one assigned last stays
-        values = np.arange(size)
-    order = np.argsort(first)[: np.count_nonzero(first < count)]
-    rank = np.empty(size, dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return values[order], first[order], rank[labels]
+    names, levels = labels, np.arange(len(labels))
+    if labels.min() < 0 or labels.max() > 4 * len(labels) + 64:  # too sparse for a table of them all
+        names = np.unique(labels, return_inverse=True)[1]
+    table = np.empty(int(names.max()) + 1, dtype=np.intp)
+    table[names[::-1]] = levels[::-1]  # of several levels, the one assigned last stays
+    places = np.flatnonzero(table[names] == levels)
+    table[names[places]] = levels[: len(places)]
+    return labels[places], places, table[names]
 
 
 def _refine(
