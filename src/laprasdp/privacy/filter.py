@@ -215,7 +215,7 @@ class GaussianFilter:
         self._fits(*self._after(charge))
 
     def spend(self, charge: Charge) -> None:
-        self.check(charge)
+        self._fits(*self._after(charge))
         self.record(charge)
 
     def record(self, charge: Charge) -> None:

@@ -203,6 +203,7 @@ class WindowedSession:
         -----
         **Privacy.**  As for `Session.ask`, with the ledgers of all touched periods in one transaction.
         """
+        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
             parsed = self._parsed(statement)
             places, asked = route(parsed, self._parts)
