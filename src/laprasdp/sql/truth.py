@@ -137,9 +137,9 @@ def tensor(domain: Domain, weight: Weight, condition: Truth) -> Tensor:
                 f"{len(leaves[axis]):,} different conditions on {domain.names[axis]}, which has "
                 f"{domain.shape[axis]:,} levels, are too many; ask in parts or coarsen it"
             )
-        joint = np.zeros(domain.shape[axis], dtype=np.int64)
-        first = np.zeros(1, dtype=np.int64)
-        for values in leaves[axis].values():
+        columns = iter(leaves[axis].values())
+        _, first, joint = first_seen(next(columns))
+        for values in columns:
             distinct, _, numbers = first_seen(values)
             _, first, joint = first_seen(joint * len(distinct) + numbers)
         labels.append(joint)
