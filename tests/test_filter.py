@@ -41,6 +41,24 @@ def test_cells_add_exactly_and_the_largest_decides(data: st.DataObject) -> None:
     assert spent.spent + spent.remaining == pytest.approx(limit / 2**MU_BITS, rel=1e-15)
 
 
+@given(st.lists(st.tuples(st.sampled_from(["check", "spend", "record"]), st.integers(0, 2)), max_size=12))
+def test_a_charge_that_was_looked_at_is_added_to_what_is_spent_now(acts: list[tuple[str, int]]) -> None:
+    domain = lp.Domain(a=lp.Integers(0, 2))
+    tenth = BUDGET.mu_squared_units // 10
+    charges = [CellCharge(lp.Query.count(domain, a=[a]).spread(np.array([0, tenth])), 1) for a in range(3)]
+    charges[2] = CellCharge(lp.Query.constant(domain, 1).spread(np.array(tenth)), 1)
+    spent, total = GaussianFilter(BUDGET, domain), np.zeros(3, dtype=int)
+    for act, which in acts:
+        after = total + charges[which].amounts.vector()
+        if act != "record" and after.max() > BUDGET.mu_squared_units:
+            with pytest.raises(lp.BudgetExhausted):
+                getattr(spent, act)(charges[which])
+        else:
+            getattr(spent, act)(charges[which])
+            total = total if act == "check" else after
+        assert spent.spent_units == total.max()
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**39), st.integers(0, 2**90)), max_size=8))
 def test_epsilon_and_delta_add_exactly(charges: list[tuple[int, int]]) -> None:
     spent, total = BasicFilter(BUDGET), (0, 0)

@@ -168,6 +168,7 @@ GOOD: dict[str, Any] = {
         {"queries": [{"classes": {"b": [0, 1]}, "shape": [2], "weights": [0, 1]}]},
         {"queries": [{"classes": {"a": {"zlib": "AAAA"}}, "shape": [2], "weights": [0, 1]}]},
         {"queries": [{"classes": {"a": [0, 1]}, "shape": [3], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": [0, 1]}, "shape": [2], "weights": [0, "9223372036854775808"]}]},
     ],
 )
 def test_what_is_no_entry_is_one_clear_line(bad: dict[str, Any]) -> None:

@@ -193,7 +193,8 @@ def test_what_opendp_does_beyond_int64_is_to_clamp() -> None:
 def test_opendp_is_loaded_only_for_exact_noise() -> None:
     code = (
         "import sys, laprasdp.privacy.noise as n; n.SeededNoise(1).gaussian(1); n.ExactNoise();"
-        "assert not any(name.startswith('opendp') for name in sys.modules)"
+        "assert not any(name.startswith('opendp') for name in sys.modules);"
+        "assert n.ExactNoise().gaussian(0) == [] and 'opendp' in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 

@@ -236,6 +236,13 @@ def test_refused_conditions(condition, named, caplog):
     assert not caplog.records
 
 
+@pytest.mark.parametrize("word", ["JOIN", "left join", "STRAIGHT_JOIN", "ARRAY JOIN"])
+def test_many_joins_are_refused_before_a_parser_spends_its_time_on_them(word, monkeypatch):
+    monkeypatch.setattr("laprasdp.sql.syntax.parse", None)  # 20 of them take sqlglot a quarter of a minute
+    with pytest.raises(UnsupportedQuery, match=r"a join .* is not supported"):
+        ask("SELECT COUNT(*) FROM people" + f" {word} people" * 20)
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [

@@ -88,7 +88,7 @@ class Query:
     def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Any], weights: Integers) -> None:
         occurring, columns = [], []
         for labelling in labels:
-            seen, column = _first_seen(labelling)
+            seen, _, column = first_seen(labelling)
             occurring.append(seen)
             columns.append(column)
         weights = weights[np.ix_(*occurring)] if occurring else weights
@@ -99,9 +99,9 @@ class Query:
             slices = np.moveaxis(weights, place, 0)
             numbers: dict[bytes, int] = {}
             merged = np.array([numbers.setdefault(part.tobytes(), len(numbers)) for part in slices])
-            keep = np.unique(merged, return_index=True)[1]
-            weights = np.moveaxis(slices[keep], 0, place)
-            if len(keep) == 1:
+            if len(numbers) < len(merged):
+                weights = np.moveaxis(slices[first_seen(merged)[1]], 0, place)
+            if len(numbers) == 1:
                 weights = weights.squeeze(place)
             else:
                 kept_axes.append(axis)
@@ -291,13 +291,30 @@ def _narrow(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
 
 
-def _first_seen(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The distinct labels in order of appearance, and all labels so renumbered."""
-    values, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return values[order], rank[inverse]
+def first_seen(
+    labels: npt.NDArray[Any],
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """
+    The distinct labels in order of appearance, where each appears first, and all labels so renumbered.
+
+    Parameters
+    ----------
+    labels : (levels,) int array
+        Of at least one level.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in first_seen(np.array([7, 2, 7, 9]))]
+    [[7, 2, 9], [0, 1, 3], [0, 1, 0, 2]]
+    """
+    names, levels = labels, np.arange(len(labels))
+    if labels.min() < 0 or labels.max() > 4 * len(labels) + 64:  # too sparse for a table of them all
+        names = np.unique(labels, return_inverse=True)[1]
+    table = np.empty(int(names.max()) + 1, dtype=np.intp)
+    table[names[::-1]] = levels[::-1]  # of several levels, the one assigned last stays
+    places = np.flatnonzero(table[names] == levels)
+    table[names[places]] = levels[: len(places)]
+    return labels[places], places, table[names]
 
 
 def _refine(
@@ -310,7 +327,7 @@ def _refine(
         classes = np.arange(int(labels.max()) + 1)
         return labels, classes if a is not None else None, classes if b is not None else None
     width = int(b.max()) + 1
-    pairs, joint = _first_seen(a.astype(np.int64) * width + b)
+    pairs, _, joint = first_seen(a.astype(np.int64) * width + b)
     return _narrow(joint), pairs // width, pairs % width
 
 

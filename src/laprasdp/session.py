@@ -1,8 +1,9 @@
 """A session: it holds the private table, the noise and the ledger, and keeps a state in step with the ledger.
 
 The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
-what others released is learned → answer from the state if the policy has one (public) → the policy's grant →
-the filter → exact answers → noise → release, charge and answer are kept together → the value is returned.
+all that others released is learned → answer from the state if the policy has one (public) → the policy's
+grant → the filter → exact answers → noise → release, charge and answer are kept together → the value is
+returned.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.shown import Prices, Shown
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 from laprasdp.state import State
 from laprasdp.turn import Append, Turn
 
@@ -91,12 +93,14 @@ class Session:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise, self._ledger = table, noise, ledger
         self._predicted, self._clock = tuple(predicted), clock
+        self._reader = Reader(table.domain, table.name)
         self._lock = threading.RLock()
         wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
         self._state = State(policy, caps or {})
         self._torn = False  # it may have learned what is not kept, or a part of an entry
+        self._shared = False  # others had kept entries when the last statement was asked
         if self.budget != wanted:
             raise LedgerError(
                 f"the ledger's budget is {self.budget}, not {wanted}: declare its own; "
@@ -154,7 +158,7 @@ class Session:
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
-        return parse(text, self._table.domain, self._table.name)
+        return self._reader.parse(text)
 
     def admit(self, analyst: str | None) -> None:
         """
@@ -205,6 +209,7 @@ class Session:
         """
         parsed = self._parsed(statement)
         stamp = Stamp(self._clock(), analyst, parsed.text)
+        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
             try:
                 with self.turn(stamp) as turn:
@@ -303,8 +308,10 @@ class Session:
     def _transaction(self, stamp: Stamp) -> Iterator[Append]:
         """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
         with self._lock:
+            early = self._shared or self._torn  # then most is learned here, where nobody waits for it
+            found = early and self._catch_up(self._ledger.since)
             with self._ledger.transaction(stamp) as transaction:
-                self._catch_up(transaction.since)
+                self._shared = self._catch_up(transaction.since) or found
 
                 def append(entry: Entry) -> None:
                     transaction.append(entry)
@@ -313,13 +320,15 @@ class Session:
                 yield append
             self._torn = False
 
-    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> None:
-        """Bring the state to the end of the ledger; from the start if it is torn."""
+    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
+        """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
         if self._torn:
             self._state, self._torn = self._state.afresh(), False
-        for kept in since(self._state.position):
+        before = self._state.position
+        for kept in since(before):
             self._learn(kept)
         self._torn = False
+        return self._state.position > before
 
     def _learn(self, kept: Kept) -> None:
         self._torn = True  # until what `kept` belongs to is learned and kept whole

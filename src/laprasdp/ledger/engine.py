@@ -8,11 +8,11 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from laprasdp.errors import LedgerError
@@ -48,6 +48,9 @@ _TEXTS = {
 }
 
 
+Values = dict[str, Any] | list[dict[str, Any]]
+
+
 class Database:
     """
     One database and its transactions.
@@ -73,6 +76,7 @@ class Database:
         self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
         self._joint = threading.local()
+        self._texts: dict[ClauseElement, str] = {}
 
     @property
     def is_sqlite(self) -> bool:
@@ -103,6 +107,23 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def run(self, connection: Connection, statement: ClauseElement, values: Values) -> list[Any]:
+        """
+        The rows of a statement that is used again and again; of a list of values, it is run for each.
+
+        Its text is made once, and the driver is told directly: what SQLAlchemy does around a statement takes
+        longer than the statement.
+        """
+        dialect = self._engine.dialect
+        if statement not in self._texts:
+            self._texts[statement] = str(statement.compile(dialect=dialect))
+        with closing(connection.connection.cursor()) as cursor:
+            if isinstance(values, list):
+                dialect.do_executemany(cursor, self._texts[statement], values)
+            else:
+                dialect.do_execute(cursor, self._texts[statement], values)
+            return list(cursor.fetchall()) if cursor.description else []
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """All transactions that this thread begins inside the block are one, which may write."""
@@ -120,7 +141,7 @@ class Database:
             yield
         except LedgerError as error:
             raise LedgerError(f"the ledger {self.name}: {error}") from None
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
         except UnicodeDecodeError:  # SQLite's own message quotes what is damaged
             raise LedgerError(f"the ledger {self.name}: {_DAMAGED}") from None
@@ -165,7 +186,7 @@ class Database:
         weakref.finalize(self, _let_go, self._engine, self._process)
 
     def _connect(self) -> Engine:
-        options: dict[str, Any] = {"connect_args": {"timeout": self._wait}}
+        options: dict[str, Any] = {"connect_args": {"timeout": self._wait}, "paramstyle": "named"}
         if not self._url.drivername.startswith("sqlite"):
             waits = f"-c lock_timeout={int(self._wait * 1000)} -c synchronous_commit=on"
             options = {
@@ -184,7 +205,7 @@ class Database:
             event.listen(engine, "invalidate", _roll_back)
         return engine
 
-    def _reason(self, error: SQLAlchemyError) -> str:
+    def _reason(self, error: Exception) -> str:
         cause = error.orig if isinstance(error, DBAPIError) else error
         words = (str(cause) or type(cause).__name__).splitlines()[0]
         state = getattr(cause, "sqlstate", None)

@@ -17,7 +17,7 @@ import numpy as np
 from laprasdp.domain import Domain
 from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.integers import read_integers, write_integer, write_integers
+from laprasdp.ledger.integers import read_array, read_integers, write_integer, write_integers
 from laprasdp.ledger.ledger import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
@@ -93,11 +93,11 @@ def read_query(form: Form, domain: Domain) -> Query:
     axes = tuple(sorted(domain.axis(name) for name in form["classes"]))
     labels = []
     for axis in axes:
-        column = np.array(read_integers(form["classes"][domain.names[axis]]))
+        column = read_array(form["classes"][domain.names[axis]])
         if column.shape != (domain.shape[axis],) or column.min() < 0:
             raise LedgerError(f"{domain.names[axis]} has {domain.shape[axis]} levels")
         labels.append(column.astype(np.uint8 if column.max() < 256 else np.uint32))
-    weights = np.array(read_integers(form["weights"]), dtype=np.int64).reshape(form["shape"])
+    weights = read_array(form["weights"]).reshape(form["shape"])
     if any(int(column.max()) >= size for column, size in zip(labels, weights.shape, strict=True)):
         raise LedgerError("a class has no weight")
     for array in (*labels, weights):

@@ -55,13 +55,26 @@ def read_integers(form: Any) -> list[int]:
         The packed text is damaged.
     """
     if isinstance(form, dict):
-        try:
-            words = _unpacked(form["zlib"])
-        except zlib.error as error:
-            raise ValueError(str(error)) from None
-        numbers: list[int] = np.frombuffer(words, dtype="<i8").tolist()
+        numbers: list[int] = read_array(form).tolist()
         return numbers
     return [int(value) for value in form]
+
+
+def read_array(form: Any) -> npt.NDArray[np.int64]:
+    """
+    The numbers of `write_integers`, all of which fit 64 bits, as an array that may be read-only.
+
+    Raises
+    ------
+    ValueError
+        The packed text is damaged, or a number is too large.
+    """
+    try:
+        if isinstance(form, dict):
+            return np.frombuffer(_unpacked(form["zlib"]), dtype="<i8")
+        return np.array([int(value) for value in form], dtype=np.int64)
+    except (zlib.error, OverflowError) as error:
+        raise ValueError(str(error)) from None
 
 
 @lru_cache(maxsize=16)  # a statement's query stands in its measurement, its charge and its reply

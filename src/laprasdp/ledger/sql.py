@@ -26,7 +26,11 @@ _FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
 _HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
-_MOVE_HEAD = update(HEAD).where(HEAD.c.dataset == _OF)
+_MOVE_HEAD = (
+    update(HEAD)
+    .where(HEAD.c.dataset == _OF)
+    .values(entries=bindparam("to_entries"), digest=bindparam("to_digest"))
+)
 _ADD = insert(ENTRY)
 _ROWS = (
     select(*(ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest")))
@@ -144,14 +148,15 @@ class SQLLedger:
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
         dataset = self.dataset
         with self.database.transaction(write=True) as connection:
-            writing = _Writing(connection, dataset, self._head(connection, dataset, lock=True), stamp)
+            head = self._head(connection, dataset, lock=True)
+            writing = _Writing(self.database, connection, dataset, head, stamp)
             yield writing
             writing.finish()
 
     def since(self, position: int) -> Sequence[Kept]:
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return _read(connection, dataset, self._head(connection, dataset), position)
+            return _read(self.database, connection, dataset, self._head(connection, dataset), position)
 
     @property
     def head(self) -> Head:
@@ -164,7 +169,7 @@ class SQLLedger:
         """Where the chain ends, and all entries as they are kept, in order; nothing is checked."""
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return self._head(connection, dataset), _rows(connection, dataset, 0)
+            return self._head(connection, dataset), _rows(self.database, connection, dataset, 0)
 
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
@@ -199,11 +204,13 @@ class SQLLedger:
         return Dataset(number, json.loads(text), text, domain_of(settings))
 
     def _head(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
-        row = connection.execute(_HEAD_LOCKED if lock else _HEAD, {"of": dataset.number}).one_or_none()
-        if row is None:
+        statement = _HEAD_LOCKED if lock else _HEAD
+        rows = self.database.run(connection, statement, {"of": dataset.number})
+        if not rows:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
-        _check(row, HEAD)
-        return Head(row.entries, row.digest)
+        head = Head(*rows[0])
+        _check(vars(head), HEAD)
+        return head
 
 
 class SQLShelf:
@@ -244,13 +251,16 @@ class SQLShelf:
 class _Writing:
     """One transaction: reads what is kept, and adds its entries at the end."""
 
-    def __init__(self, connection: Connection, dataset: Dataset, head: Head, stamp: Stamp) -> None:
-        self._connection, self._dataset, self._head, self._stamp = connection, dataset, head, stamp
+    def __init__(
+        self, database: Database, connection: Connection, dataset: Dataset, head: Head, stamp: Stamp
+    ) -> None:
+        self._database, self._connection, self._dataset = database, connection, dataset
+        self._head, self._stamp = head, stamp
         self._entries: list[dict[str, Any]] = []
         self._digest = head.digest
 
     def since(self, position: int) -> Sequence[Kept]:
-        return _read(self._connection, self._dataset, self._head, position)
+        return _read(self._database, self._connection, self._dataset, self._head, position)
 
     def append(self, entry: Entry) -> None:
         position = self._head.entries + len(self._entries)
@@ -271,10 +281,10 @@ class _Writing:
     def finish(self) -> None:
         """Write the entries and the new end of the chain."""
         if self._entries:
-            self._connection.execute(_ADD, self._entries)
+            self._database.run(self._connection, _ADD, self._entries)
             entries = self._head.entries + len(self._entries)
-            moved = {"of": self._dataset.number, "entries": entries, "digest": self._digest}
-            self._connection.execute(_MOVE_HEAD, moved)
+            moved = {"of": self._dataset.number, "to_entries": entries, "to_digest": self._digest}
+            self._database.run(self._connection, _MOVE_HEAD, moved)
 
 
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
@@ -291,16 +301,17 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     return database
 
 
-def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
-    found = connection.execute(_ROWS, {"of": dataset.number, "from_position": position}).all()
+def _rows(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
+    wanted = {"of": dataset.number, "from_position": position}
+    found = [Row(*row) for row in database.run(connection, _ROWS, wanted)]
     for row in found:
-        _check(row, ENTRY)
-    return [Row(*row) for row in found]
+        _check(vars(row), ENTRY)
+    return found
 
 
 def _settings(row: Any) -> Settings:
     """The settings of a dataset's row, as they were when it was begun."""
-    _check(row, DATASET)
+    _check(row._asdict(), DATASET)
     if row.format > FORMAT:
         raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
     if first_digest(row.settings) != row.fingerprint:
@@ -309,15 +320,17 @@ def _settings(row: Any) -> Settings:
     return settings
 
 
-def _check(row: Any, table: Table) -> None:
+def _check(row: dict[str, Any], table: Table) -> None:
     """Whether a row has values that its table allows; in a damaged SQLite file it may have others."""
-    for name, value in row._mapping.items():
+    for name, value in row.items():
         column = table.c[name]
         if not isinstance(value, column.type.python_type) and not (value is None and column.nullable):
             raise LedgerError(f"{column} is {value!r} in a row: it is damaged, restore a backup")
 
 
-def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -> list[Kept]:
+def _read(
+    database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
+) -> list[Kept]:
     """Entries from `position` to the head, their chain checked from link to link."""
     if position > head.entries:
         raise LedgerError(f"it has {head.entries} entries, but had {position}: restore what was lost")
@@ -327,8 +340,8 @@ def _read(connection: Connection, dataset: Dataset, head: Head, position: int) -
     digest = first_digest(dataset.text)
     if position:
         place = {"of": dataset.number, "at_position": position - 1}
-        digest = connection.execute(_DIGEST, place).scalar() or ""
-    for row in _rows(connection, dataset, position)[: head.entries - position]:
+        digest = next((found for (found,) in database.run(connection, _DIGEST, place)), "")
+    for row in _rows(database, connection, dataset, position)[: head.entries - position]:
         digest = next_digest(digest, row.body)
         if row.position != position + len(kept) or row.digest != digest:
             raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")

@@ -209,6 +209,7 @@ class GaussianFilter:
     def __init__(self, budget: Budget, domain: Domain) -> None:
         self._budget = budget
         self._cells, self._draws, self._pure = Query.constant(domain, 0), 0, False
+        self._looked: tuple[Charge, tuple[Query, int]] | None = None  # the last charge added up, and the sum
 
     def check(self, charge: Charge) -> None:
         self._fits(*self._after(charge))
@@ -218,7 +219,8 @@ class GaussianFilter:
         self.record(charge)
 
     def record(self, charge: Charge) -> None:
-        self._cells, self._draws = self._after(charge)
+        after, self._looked = self._after(charge), None
+        self._cells, self._draws = after
         self._pure |= isinstance(charge, CellCharge) and charge.pure
 
     def check_widen(self, budget: Budget) -> None:
@@ -248,6 +250,11 @@ class GaussianFilter:
         return int(self._cells.weights.max())
 
     def _after(self, charge: Charge) -> tuple[Query, int]:
+        if self._looked is None or self._looked[0] is not charge:
+            self._looked = charge, self._sum(charge)
+        return self._looked[1]
+
+    def _sum(self, charge: Charge) -> tuple[Query, int]:
         if not isinstance(charge, CellCharge):
             raise TypeError("a Gaussian filter takes charges on cells")
         if int(charge.amounts.weights.min()) < 0 or charge.draws < 0:

@@ -31,7 +31,11 @@ class NoiseSource(Protocol):
         ...
 
     def gaussian(self, count: int) -> list[int]:
-        """`count` independent unit Gaussians on the lattice, in steps of 2⁻⁵²; their deviation is 2⁵²."""
+        """
+        `count` independent unit Gaussians on the lattice, in steps of 2⁻⁵²; their deviation is 2⁵².
+
+        Asked for none, a source makes ready whatever it needs, so that nobody waits for that later.
+        """
         ...
 
     def laplace(self, count: int, scale_units: int) -> list[int]:
@@ -71,7 +75,7 @@ class ExactNoise:
         Parameters
         ----------
         count : int
-            How many; zero gives an empty list.
+            How many; zero only loads OpenDP.
 
         Returns
         -------
@@ -83,10 +87,11 @@ class ExactNoise:
         BudgetError
             `count` is not an integer, or negative.
         """
-        if _checked_count(count) == 0:
-            return []
+        _checked_count(count)
         if 0 not in self._measurements:
             self._measurements[0] = _opendp_measurement("gaussian", 2**LATTICE_BITS)
+        if count == 0:
+            return []
         return [int(value) for value in self._measurements[0]([0] * count)]
 
     def laplace(self, count: int, scale_units: int) -> list[int]:

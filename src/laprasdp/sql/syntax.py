@@ -56,6 +56,8 @@ _ODD = re.compile(
 )
 _PREFIX = re.compile(r"(?<!\w)\w\Z")
 _WORD = re.compile(r"\s*([^\W\d]\w*|\()")
+_JOIN = re.compile(r"\b(?:STRAIGHT_)?JOIN\b", re.IGNORECASE)
+_MAX_JOINS = 4  # each further one without ON doubles the time that sqlglot takes to read them
 _STRING_AFTER = re.compile(r"\b(?:DISTINCT\s+FROM|(FROM|AS))\s*'", re.IGNORECASE)
 
 
@@ -89,6 +91,9 @@ def read(text: str) -> exp.Select:
         raise UnsupportedQuery(
             f"a statement that begins with {clip(first[1].upper())} is not supported; {CAN_DO}"
         )
+    plain = _without_quotes(code)
+    if len(_JOIN.findall(plain)) > _MAX_JOINS:
+        raise _refused_clause("joins")
     try:
         trees = parse(code, read="duckdb")
     except RecursionError:
@@ -105,7 +110,7 @@ def read(text: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise UnsupportedQuery(f"this kind of statement is not supported; {CAN_DO}")
     # sqlglot reads BETWEEN 1 2 as well; SQL does not.
-    words = len(re.findall(r"\bAND\b", _without_quotes(code), re.IGNORECASE))
+    words = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
     if words < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
         raise QuerySyntaxError("BETWEEN takes two constants with AND between them")
     return tree
@@ -121,8 +126,12 @@ def clauses(node: Node, *known: str) -> None:
     """Refuse, by its name in SQL, every clause that is not among the known ones."""
     for key, part in node.args.items():
         if part and key not in known:
-            what, hint = _CLAUSES.get(key, (f"what follows in {spell_node(node)}", CAN_DO))
-            raise UnsupportedQuery(f"{what} is not supported; {hint}")
+            raise _refused_clause(key, f"what follows in {spell_node(node)}")
+
+
+def _refused_clause(key: str, otherwise: str = "") -> UnsupportedQuery:
+    what, hint = _CLAUSES.get(key, (otherwise, CAN_DO))
+    return UnsupportedQuery(f"{what} is not supported; {hint}")
 
 
 def unsupported(node: object, hint: str = "") -> UnsupportedQuery:

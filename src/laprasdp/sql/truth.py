@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import check_classes
+from laprasdp.query import check_classes, first_seen
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 NOT = (TRUE, UNKNOWN, FALSE)
@@ -137,13 +137,11 @@ def tensor(domain: Domain, weight: Weight, condition: Truth) -> Tensor:
                 f"{len(leaves[axis]):,} different conditions on {domain.names[axis]}, which has "
                 f"{domain.shape[axis]:,} levels, are too many; ask in parts or coarsen it"
             )
-        joint = np.zeros(domain.shape[axis], dtype=np.int64)
-        first = np.zeros(1, dtype=np.int64)
-        for values in leaves[axis].values():
-            distinct, numbers = np.unique(values, return_inverse=True)
-            _, first, joint = np.unique(
-                joint * len(distinct) + numbers, return_index=True, return_inverse=True
-            )
+        columns = iter(leaves[axis].values())
+        _, first, joint = first_seen(next(columns))
+        for values in columns:
+            distinct, _, numbers = first_seen(values)
+            _, first, joint = first_seen(joint * len(distinct) + numbers)
         labels.append(joint)
         representatives.append(first)
     shape = [len(first) for first in representatives]

@@ -215,11 +215,12 @@ class Rows(Measurement):
         return decode
 
     def amounts(self, max_rows: int = 1) -> Query:
-        factor = Fraction(max_rows**2 * 2**MU_BITS, 4**self.bits)
+        factor = max_rows**2 << MU_BITS
         if isinstance(self.matrix, int):
             factor *= self.matrix**2
         distinct, where = np.unique(self._squares, return_inverse=True)
-        charged = np.array([math.ceil(int(value) * factor) for value in distinct], dtype=np.int64)
+        rounded_up = [-(-int(value) * factor >> 2 * self.bits) for value in distinct]
+        charged = np.array(rounded_up, dtype=np.int64)
         amounts = charged[where].reshape(self._squares.shape)
         if self._single:
             return self.queries[0].spread(amounts)
@@ -249,7 +250,7 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
     largest = Rows(tuple(queries), 1, bits=LATTICE_BITS).largest_square * max_rows**2
-    scale = math.isqrt(math.floor(mu_squared * 4**LATTICE_BITS / largest))
+    scale = math.isqrt((mu_squared.numerator << 2 * LATTICE_BITS) // (mu_squared.denominator * largest))
     if scale < 2**8:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
     return Rows(tuple(queries), scale, bits=LATTICE_BITS)

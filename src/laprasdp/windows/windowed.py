@@ -22,7 +22,8 @@ from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.session import Session, now
 from laprasdp.shown import Prices
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 from laprasdp.windows.period import DAY, Part, Period, dates_of, next_period
 from laprasdp.windows.route import route
 from laprasdp.windows.terms import Terms
@@ -163,7 +164,7 @@ class WindowedSession:
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
-        return parse(text, self._domain, self._name)
+        return self._reader.parse(text)
 
     def admit(self, analyst: str | None) -> None:
         """Whether this analyst may ask at all; see `Session.admit`."""
@@ -202,6 +203,7 @@ class WindowedSession:
         -----
         **Privacy.**  As for `Session.ask`, with the ledgers of all touched periods in one transaction.
         """
+        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
             parsed = self._parsed(statement)
             places, asked = route(parsed, self._parts)
@@ -293,7 +295,7 @@ class WindowedSession:
             for part, table, before in opened:
                 if part.period.name not in found:
                     found[part.period.name] = self._session(part, table, *before)
-        self._domain = domain
+        self._domain, self._reader = domain, Reader(domain, self._name)
         self._parts |= {part.period.name: part for part in parts}
         self._sessions |= {part.period.name: found[part.period.name] for part in parts}
 

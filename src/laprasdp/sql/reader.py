@@ -1,0 +1,60 @@
+"""Statements that were read lately, by their text: the same text is read once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from laprasdp.domain import Domain
+from laprasdp.sql.parse import Statement, parse
+
+ROOM = 2**25
+"""Bytes that remembered statements may take, all together."""
+_OBJECTS = 2**10  # bytes of a query beside its arrays, and of a statement beside its queries
+
+
+class Reader:
+    """
+    Reads statements over one table, and remembers those that were read last.
+
+    Parameters
+    ----------
+    domain : Domain
+    table : str
+        The declared name of the table.
+    room : int
+        Bytes for what is remembered; a statement that takes more than an eighth of them is not.
+
+    Notes
+    -----
+    A statement is a function of its text, the domain and the table's name, and never changes; so to remember
+    it changes no meaning.  A text that cannot be asked is read again each time.
+    """
+
+    def __init__(self, domain: Domain, table: str, *, room: int = ROOM) -> None:
+        self._domain, self._table, self._room = domain, table, room
+        self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def parse(self, text: str) -> Statement:
+        """As `laprasdp.sql.parse.parse`."""
+        with self._lock:
+            if text in self._known:
+                self._known.move_to_end(text)
+                return self._known[text][0]
+        statement = parse(text, self._domain, self._table)
+        size = _size(text, statement)
+        if size <= self._room // 8:
+            with self._lock:
+                self._taken += size - self._known.pop(text, (statement, 0))[1]
+                self._known[text] = statement, size
+                while self._taken > self._room:
+                    self._taken -= self._known.popitem(last=False)[1][1]
+        return statement
+
+
+def _size(text: str, statement: Statement) -> int:
+    """Bytes that a statement and its text take, generously."""
+    arrays = (array.nbytes for query in statement.queries for array in (*query.labels, query.weights))
+    return 8 * len(text) + _OBJECTS * (1 + len(statement.queries)) + sum(arrays)
