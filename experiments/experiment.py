@@ -52,6 +52,11 @@ class Comparison:
         Ours over printed.
     reason : str or None
         Why they differ, where they do by more than 15%.
+    expected : float or None
+        Ours without the scatter of the noise: the exact expectation over the noise of each run, median over
+        runs.  None where it is not known.
+    epsilon : float or None
+        What ours really spends, the most over the runs.
     """
 
     table: str
@@ -60,6 +65,8 @@ class Comparison:
     ours: float
     ratio: float
     reason: str | None = None
+    expected: float | None = None
+    epsilon: float | None = None
 
 
 class Experiment(Protocol):
