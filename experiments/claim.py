@@ -1,4 +1,4 @@
-"""What the paper claims, and what the reproduction has to show; ``claims.toml`` and ``checks.toml`` list it."""
+"""What the paper claims and what has to agree with it; ``claims.toml`` and ``checks.toml`` are the lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.reason import Pattern
 CLAIMS, CHECKS = (Path(__file__).with_name(f"{name}.toml") for name in ("claims", "checks"))
 Basis = Literal["measured", "exact", "mean", "noise"]
 MEANS: dict[Basis, str] = {
-    "measured": "our median over printed",
+    "measured": "ours over printed",
     "exact": "our exact value over printed",
     "mean": "our exact value over the mean of the printed ones, by table,",
     "noise": "our median over our exact value",

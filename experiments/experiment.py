@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -112,3 +112,18 @@ class Experiment(Protocol):
 
     def compare(self, rows: Sequence[Row]) -> list[Comparison]:
         """Each number that the paper prints for this table, beside ours."""
+
+
+class Finished(Protocol):
+    """An experiment after its run, as `run.Result`."""
+
+    @property
+    def experiment(self) -> Experiment: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def skipped(self) -> Mapping[str, str]: ...
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Protocol
+from typing import Any
 
-from experiments.claim import claims
-from experiments.experiment import Comparison, Experiment, Row
+from experiments.claim import Claim, checks, claims
+from experiments.experiment import Comparison, Finished
+from experiments.margin import FACTOR, margins
 from experiments.picture import number
 from experiments.reason import LIMIT, differs, explain
 
@@ -30,21 +31,6 @@ LEGIBLE = 0.7
 """Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
 OPEN = 8
 """Tables up to this many rows are shown unfolded."""
-
-
-class Finished(Protocol):
-    """An experiment after its run, as `run.Result`."""
-
-    @property
-    def experiment(self) -> Experiment: ...
-    @property
-    def rows(self) -> Sequence[Row]: ...
-    @property
-    def comparisons(self) -> Sequence[Comparison]: ...
-    @property
-    def skipped(self) -> Mapping[str, str]: ...
-    @property
-    def manifest(self) -> Mapping[str, Any]: ...
 
 
 def page(results: Sequence[Finished], out: Path) -> Path:
@@ -72,11 +58,17 @@ def page(results: Sequence[Finished], out: Path) -> Path:
             f'<li><a href="#{escape(name)}">{escape(title)}</a></li>'
             for name, title in [
                 ("claims", "Which printed claims hold"),
+                ("checks", "Where the paper's arithmetic is sound"),
+                ("margins", "PRIMM against every printed LAPRAS number"),
                 *((result.experiment.name, result.experiment.title) for result in results),
             ]
         ),
         tally=escape(_tally(len(every), sum(found), unknown)),
-        claims=_claims(every),
+        claims=_claims(claims(), every, "The paper's claims, what this run shows of them, and why."),
+        checks=_claims(
+            checks(), every, "What has to agree, whether it does in this run, and how it is judged."
+        ),
+        margins=_margins(every),
         experiments="\n".join(_section(result, out) for result in results) or "<p>No experiment was run.</p>",
         note="— stands for no value. The rows of each experiment, with further columns, lie beside this page "
         "as CSV; its settings and versions as JSON.",
@@ -97,18 +89,51 @@ def _tally(compared: int, differing: int, unknown: int) -> str:
     )
 
 
-def _claims(every: Sequence[Comparison]) -> str:
+def _claims(listed: Sequence[Claim], every: Sequence[Comparison], caption: str) -> str:
     lines = []
-    for claim in claims():
+    for claim in listed:
         word, measured = claim.judge(every)
-        kind = VERDICTS.get(word, "open")
         lines.append(
             f'<tr><th scope="row">{escape(claim.says)}{_soft(claim.where)}</th>'
-            f'<td><span class="verdict {kind}">{escape(word)}</span>{_soft(measured)}</td>'
+            f"<td>{_verdict(word)}{_soft(measured)}</td>"
             f'<td class="why">{escape(claim.why)}</td></tr>'
         )
-    caption = "The paper's claims, what this run shows of them, and why."
     return _table(("claim", "verdict", "why"), lines, caption, "claims")
+
+
+def _verdict(word: str) -> str:
+    return f'<span class="verdict {VERDICTS.get(word, "open")}">{escape(word)}</span>'
+
+
+def _margins(every: Sequence[Comparison]) -> str:
+    """Of each table the least ratio of a printed error to PRIMM's."""
+    found = margins(every)
+    if not found:
+        return "<p>No stream of these tables was run.</p>"
+    lines = [
+        f'<tr><th scope="row">{escape(one.table)}</th><td>{_verdict(one.verdict)}</td>'
+        f'<td class="number">{one.compared} of {one.printed}</td>'
+        f'<td class="number">{one.least:.2f}</td><td>{escape(one.where)}</td>'
+        f'<td class="number">{one.least_exact:.2f}</td><td>{escape(one.where_exact)}</td>'
+        f'<td class="number">{one.epsilon:g}</td></tr>'
+        for one in found
+    ]
+    heads = (
+        "table",
+        f"{FACTOR}× or more",
+        "numbers compared",
+        "least",
+        "where",
+        "least, exact",
+        "where",
+        "ε spent",
+    )
+    marks = (False, False, True, True, False, True, False, True)
+    caption = (
+        "Printed error over PRIMM's in the same place: the least of the table by PRIMM's median over runs, "
+        "and by its exact expectation."
+    )
+    return _table(heads, lines, caption, figures=marks)
 
 
 def _soft(words: str) -> str:

@@ -83,11 +83,25 @@ class Store:
                 "cores": os.cpu_count(),
                 "system": platform.system(),
                 "processor": platform.machine(),
+                "memory_gib": _memory(),
             },
         }
         path = self.folder.parent / f"{name}.json"
         path.write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
         return told
+
+
+def finished(folder: Path) -> list[dict[str, Any]]:
+    """The cells of a store in the order in which they finished, whatever its settings."""
+    path = folder / "rows.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(True) if path.exists() else []
+    return [json.loads(line) for line in lines[1:] if line.endswith("\n")]
+
+
+def manifest(out: Path, name: str) -> dict[str, Any]:
+    """``NAME.json`` of an earlier run; empty while that run goes on."""
+    path = out / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)
@@ -110,3 +124,11 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "absent"
     return found
+
+
+def _memory() -> int | None:
+    """Of the machine, in GiB; None where the system does not tell."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (AttributeError, ValueError, OSError):
+        return None
