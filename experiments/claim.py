@@ -80,7 +80,7 @@ class Claim:
         off = {what: ratio for what, ratio in ratios.items() if not self.at_least <= ratio <= self.at_most}
         word = "holds" if not off else "holds in part" if len(off) < len(ratios) else "fails"
         low, high = min(ratios.values()), max(ratios.values())
-        spread = f"{low:.3g}" if len(ratios) == 1 else f"{low:.3g} to {high:.3g}"
+        spread = " to ".join(dict.fromkeys((f"{low:.3g}", f"{high:.3g}")))
         said = f"{len(ratios) - len(off)} of {len(ratios)} numbers; {MEANS[self.basis]} {spread}"
         if off:
             said += f"; furthest off: {max(off, key=lambda what: abs(off[what] - 1))}"

@@ -11,10 +11,12 @@ from string import Template
 from typing import Any
 
 from experiments.claim import Claim, checks, claims
+from experiments.comparison import IN_ITS_PLACE
 from experiments.experiment import Comparison, Finished
 from experiments.margin import FACTOR, margins
 from experiments.picture import number
 from experiments.reason import LIMIT, differs, explain
+from experiments.store import facts, whole
 
 HOME = Path(__file__).parent
 UNEXPLAINED = "unexplained"
@@ -29,8 +31,8 @@ HEADS = ("what", "printed", "ours", "ratio", "where")
 FIGURES = (False, True, True, True, False)
 LEGIBLE = 0.7
 """Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
-OPEN = 8
-"""Tables up to this many rows are shown unfolded."""
+OPEN, SHORT = 8, 24
+"""Tables of comparisons, and of all rows, are shown unfolded up to this many lines."""
 
 
 def page(results: Sequence[Finished], out: Path) -> Path:
@@ -49,11 +51,9 @@ def page(results: Sequence[Finished], out: Path) -> Path:
         Of the page.
     """
     every = [one for result in results for one in result.comparisons]
-    found = [differs(one) for one in every]
-    unknown = sum(off and explain(one) is None for off, one in zip(found, every, strict=True))
     text = Template((HOME / "page.html").read_text(encoding="utf-8")).substitute(
         css=(HOME / "page.css").read_text(encoding="utf-8"),
-        facts=_facts(results[0].manifest) if results else "",
+        facts=_facts(whole([result.manifest for result in results if result.manifest])),
         contents="\n".join(
             f'<li><a href="#{escape(name)}">{escape(title)}</a></li>'
             for name, title in [
@@ -63,7 +63,7 @@ def page(results: Sequence[Finished], out: Path) -> Path:
                 *((result.experiment.name, result.experiment.title) for result in results),
             ]
         ),
-        tally=escape(_tally(len(every), sum(found), unknown)),
+        tally=escape(_tally(every)),
         claims=_claims(claims(), every, "The paper's claims, what this run shows of them, and why."),
         checks=_claims(
             checks(), every, "What has to agree, whether it does in this run, and how it is judged."
@@ -79,14 +79,19 @@ def page(results: Sequence[Finished], out: Path) -> Path:
     return path
 
 
-def _tally(compared: int, differing: int, unknown: int) -> str:
-    if not compared:
+def _tally(every: Sequence[Comparison]) -> str:
+    own = [one for one in every if not one.what.endswith(IN_ITS_PLACE)]
+    if not own:
         return "No printed number was compared."
-    limit = f"{LIMIT:.0%}"
-    return (
-        f"{compared} printed numbers compared: {compared - differing} within {limit}, "
-        f"{differing - unknown} further off with a reason, {unknown} {UNEXPLAINED}."
+    off = [one for one in own if differs(one)]
+    unknown = sum(explain(one) is None for one in off)
+    said = (
+        f"{len(own)} printed numbers compared: {len(own) - len(off)} within {LIMIT:.0%}, "
+        f"{len(off) - unknown} further off with a reason, {unknown} {UNEXPLAINED}."
     )
+    if len(own) < len(every):
+        said += f" Beside {len(every) - len(own)} of LAPRAS's stands PRIMM too, which is another algorithm."
+    return said
 
 
 def _claims(listed: Sequence[Claim], every: Sequence[Comparison], caption: str) -> str:
@@ -197,9 +202,9 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
     for one in sorted(comparisons, key=lambda one: (not differs(one), explain(one) is not None)):
         words = (explain(one) or UNEXPLAINED) if differs(one) else ""
         groups.setdefault(words, []).append(one)
-    off = [one for one in comparisons if differs(one)]
-    tally = _tally(len(comparisons), len(off), len(groups.get(UNEXPLAINED, ())))
-    return f"<h3>Printed and ours</h3>\n<p>{escape(tally)}</p>\n" + "\n".join(map(_group, groups.items()))
+    return f"<h3>Printed and ours</h3>\n<p>{escape(_tally(comparisons))}</p>\n" + "\n".join(
+        map(_group, groups.items())
+    )
 
 
 def _group(group: tuple[str, list[Comparison]]) -> str:
@@ -230,7 +235,8 @@ def _rows(result: Finished) -> str:
         for row in result.rows
     ]
     table = _table(columns, lines, result.experiment.title, figures=figures)
-    return f"<details><summary>All {len(lines)} rows</summary>{table}</details>"
+    unfolded = " open" * (len(lines) <= SHORT)
+    return f"<details{unfolded}><summary>All {len(lines)} rows</summary>{table}</details>"
 
 
 def _table(
@@ -269,20 +275,5 @@ def _value(value: Any) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> str:
-    """The manifest in one line."""
-    settings, machine = manifest.get("settings", {}), manifest.get("machine", {})
-    said = {
-        "date": manifest.get("date"),
-        "size": settings.get("size"),
-        "seed": settings.get("seed"),
-        "cores": machine.get("cores"),
-        "seconds": manifest.get("seconds"),
-        "seconds in cells": manifest.get("cell_seconds"),
-        **manifest.get("versions", {}),
-    }
-    words = "; ".join(f"{name} {_plain(value)}" for name, value in said.items() if value is not None)
+    words = facts(manifest)
     return f'<p class="facts">{escape(words)}</p>' if words else ""
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

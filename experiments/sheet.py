@@ -14,6 +14,7 @@ from experiments.experiment import Comparison, Finished, Row
 from experiments.margin import FACTOR, margins
 from experiments.picture import number
 from experiments.reason import LIMIT, differs, explain
+from experiments.store import facts, whole
 
 HEAVY = ("query-heavy", "matrix-heavy")
 SHORT = {"query-heavy": "QH", "matrix-heavy": "MH"}
@@ -21,6 +22,7 @@ OWN = (
     ("primm", None, "gaussian"),
     ("histogram", None, "gaussian"),
     ("histogram-total", None, "gaussian"),
+    ("laplace-counts", None, "gaussian"),
 )
 BASELINES = (("independent", None, "basic"), ("offline", None, "basic"))
 LEGEND = " ".join(
@@ -187,26 +189,12 @@ def sheet(results: Sequence[Finished], out: Path) -> Path:
 
 def _head(results: Sequence[Finished]) -> list[str]:
     """Where and with what the numbers were found, and how they are written."""
-    told = [result.manifest for result in results if result.manifest]
-    said: dict[str, Any] = {}
-    if told:
-        settings, machine = told[-1].get("settings", {}), told[-1].get("machine", {})
-        memory = machine.get("memory_gib")
-        said = {
-            "date": told[-1].get("date", "")[:10],
-            "size": settings.get("size"),
-            "seed": settings.get("seed"),
-            "cores": machine.get("cores"),
-            "memory": memory and f"{memory} GiB",
-            "seconds of work in all cells": round(sum(one.get("cell_seconds", 0.0) for one in told)),
-            **told[-1].get("versions", {}),
-        }
+    told = facts(whole([result.manifest for result in results if result.manifest]))
     runs = sorted(
         {row["runs"] for result in results for row in result.rows if "printed" in row and "runs" in row}
     )
-    facts = "; ".join(f"{name} {value}" for name, value in said.items() if value not in (None, ""))
     ran = ", ".join(map(str, runs)) or "none"
-    return [f"{facts}; runs where something is printed: {ran}.", "", LEGEND]
+    return [f"{told}; runs where something is printed: {ran}.", "", LEGEND]
 
 
 def _margins(every: Sequence[Comparison]) -> list[str]:

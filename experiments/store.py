@@ -104,6 +104,32 @@ def manifest(out: Path, name: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}  # type: ignore[no-any-return]
 
 
+def whole(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One manifest for all experiments of a run: the last one, with the seconds of all cells."""
+    seconds = sum(one.get("cell_seconds", 0.0) for one in manifests)
+    return {**manifests[-1], "cell_seconds": round(seconds)} if manifests else {}
+
+
+def facts(manifest: Mapping[str, Any]) -> str:
+    """A manifest in one line."""
+    settings, machine = manifest.get("settings", {}), manifest.get("machine", {})
+    said = {
+        "date": manifest.get("date"),
+        "size": settings.get("size"),
+        "seed": settings.get("seed"),
+        "cores": machine.get("cores"),
+        "memory in GiB": machine.get("memory_gib"),
+        "seconds since the last start": manifest.get("seconds"),
+        "seconds in cells": manifest.get("cell_seconds"),
+        **manifest.get("versions", {}),
+    }
+    return "; ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in said.items()
+        if value is not None
+    )
+
+
 @lru_cache(maxsize=1)
 def source_digest() -> str:
     """SHA-256 of the source text of the product and of the experiments."""
