@@ -23,6 +23,7 @@ class Margin:
     Attributes
     ----------
     table : str
+        As of `Comparison`.
     printed : int
         Different mean absolute errors that the table prints for LAPRAS.
     compared : int
@@ -72,7 +73,7 @@ def margins(comparisons: Iterable[Comparison]) -> list[Margin]:
         where, where_exact = (min(ratios, key=ratios.__getitem__) for ratios in (measured, exact))
         found.append(
             Margin(
-                table,
+                f"Table {table}",
                 len(numbers),
                 len(numbers & {one.printed for one in meant}),
                 measured[where],
