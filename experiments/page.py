@@ -61,6 +61,7 @@ def page(results: Sequence[Finished], out: Path) -> Path:
                 ("checks", "Where the paper's arithmetic is sound"),
                 ("margins", "PRIMM against every printed LAPRAS number"),
                 *((result.experiment.name, result.experiment.title) for result in results),
+                ("words", "Words and columns"),
             ]
         ),
         tally=escape(_tally(every)),

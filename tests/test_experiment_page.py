@@ -212,7 +212,7 @@ def test_the_page_is_built_for_every_reader(drawn: Path) -> None:
     names = [value for _, name, value in reader.attributes if name == "id"]
     assert len(names) == len(set(names))
     links = {value[1:] for _, name, value in reader.attributes if name == "href"}
-    assert links == {"claims", "checks", "margins", "overlap", "runtime"}
+    assert links == {"claims", "checks", "margins", "overlap", "runtime", "words"}
     assert links <= set(names)
     tables = Counter(tag for tag, _ in reader.texts)["table"]
     boxes = sum((name, value) == ("class", "scroll") for _, name, value in reader.attributes)
