@@ -119,8 +119,8 @@ def _margins(every: Sequence[Comparison]) -> str:
     lines = [
         f'<tr><th scope="row">{escape(one.table)}</th><td>{_verdict(one.verdict)}</td>'
         f'<td class="number">{one.compared} of {one.printed}</td>'
-        f'<td class="number">{one.least:.2f}</td><td>{escape(one.where)}</td>'
-        f'<td class="number">{one.least_exact:.2f}</td><td>{escape(one.where_exact)}</td>'
+        f'<td class="number">{one.least:.2f}</td><td class="place">{escape(one.where)}</td>'
+        f'<td class="number">{one.least_exact:.2f}</td><td class="place">{escape(one.where_exact)}</td>'
         f'<td class="number">{one.epsilon:g}</td></tr>'
         for one in found
     ]
@@ -135,11 +135,7 @@ def _margins(every: Sequence[Comparison]) -> str:
         "ε spent",
     )
     marks = (False, False, True, True, False, True, False, True)
-    caption = (
-        "Printed error over PRIMM's in the same place: the least of the table by PRIMM's median over runs, "
-        "and by its exact expectation."
-    )
-    return _table(heads, lines, caption, figures=marks)
+    return _table(heads, lines, "Printed over PRIMM's, the least of each table", figures=marks)
 
 
 def _soft(words: str) -> str:
@@ -148,7 +144,8 @@ def _soft(words: str) -> str:
 
 def _section(result: Finished, out: Path) -> str:
     asked = result.experiment
-    parts = [f"<p>{escape(asked.question)}</p>", _picture(result, out)]
+    question = re.sub("`([^`]+)`", r"<code>\1</code>", escape(asked.question))
+    parts = [f"<p>{question}</p>", _picture(result, out)]
     if result.rows:
         parts.append(f'<p class="claim">{escape(asked.claim)}</p>')
     parts += [
@@ -231,6 +228,7 @@ def _rows(result: Finished) -> str:
         return "<p>No cell of this experiment has rows.</p>"
     columns = tuple(result.experiment.columns)
     figures = [all(isinstance(row.get(name), int | float | None) for row in result.rows) for name in columns]
+    figures[0] = False  # it names the row
     lines = [
         _line(_value(row.get(columns[0])), [_value(row.get(name)) for name in columns[1:]], figures[1:])
         for row in result.rows
