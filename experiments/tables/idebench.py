@@ -35,7 +35,7 @@ EXPERIMENT = Sweep(
     claim=(
         "Here noise on each cell is best, and PRIMM is not: a query counts one or two cells, hardly "
         "a cell is in two queries. Laplace counts have an error of 1.1 records, a noisy histogram "
-        "2.2, CacheDP 2.1 to 2.4, PRIMM 2.5 to 2.8, since it keeps budget for queries of other "
+        "2.2, CacheDP 1.9 to 2.2, PRIMM 2.5 to 2.8, since it keeps budget for queries of other "
         "kinds, which do not come. Told that all of the stream is predicted (primm-known, overlap "
         "1) it takes the Laplace counts itself. Static has the printed error at overlap 0.5; Smooth "
         "has not, and does not differ much from Static."

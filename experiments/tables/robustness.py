@@ -42,7 +42,7 @@ EXPERIMENT = Sweep(
     claim=(
         "For every family and order PRIMM's expected error stays within 1.4 times that of the best "
         "single Gaussian release that knows the stream. On tables as small as these, Laplace counts "
-        "of all cells are below both where the predictions fail."
+        "of all cells are below both where unpredicted queries are random or points."
     ),
     scenarios=scenarios,
     contenders=contenders,
