@@ -13,7 +13,7 @@ from rich.table import Table
 
 from experiments.data import find
 from experiments.experiment import Experiment, Size
-from experiments.run import Result, run
+from experiments.run import Result, report, run
 
 NAMES = (
     "figures",
@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
         Exit status: 1 where nothing could be run.
     """
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("name", choices=(*NAMES, "all"))
+    parser.add_argument(
+        "name", choices=(*NAMES, "all", "report"), help="`report` only writes anew what `--out` has"
+    )
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="few runs and settings; all in ten minutes")
     sizes.add_argument("--full", action="store_true", help="many runs, every setting; hours")
@@ -68,6 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, help="processes; one a core")
     chosen = parser.parse_args(arguments)
     size: Size = "quick" if chosen.quick else "full" if chosen.full else "standard"
+    if chosen.name == "report":
+        return 0 if report([named(name) for name in NAMES], chosen.out) else 1
     names = NAMES if chosen.name == "all" else (chosen.name,)
     data = find(chosen.data, chosen.checkins)
     console = Console(stderr=True)

@@ -8,6 +8,9 @@ from typing import Any
 from experiments.experiment import Comparison, Row
 from experiments.printed import lookup
 
+IN_ITS_PLACE = ": primm in its place"
+"""How `Comparison.what` ends where primm stands beside a number of LAPRAS."""
+
 _SETTINGS = ("dataset", "S", "Q", "P", "overlap", "order")
 
 
@@ -54,23 +57,48 @@ def compare(rows: Sequence[Row], table: str, metrics: Sequence[str] = ("mae",)) 
     found = []
     best = {_stream(row): row for row in rows if row["method"] == "primm"}
     for row in rows:
-        for place, metric in enumerate(metrics):
-            number = row.get("printed" if place == 0 else f"printed_{metric}")
-            if not number or row["accounting"] == "gaussian":
+        for metric in metrics:
+            one = beside(row, table, metric, metrics)
+            if one is None:
                 continue
-            what = ", ".join(
-                [row["dataset"], f"overlap {row['overlap']:g}", f"|P| = {row['P']}", row["order"], _name(row)]
-            )
-            found.append(_compared(table, f"{what}, {metric.upper()}", number, row, metric))
+            found.append(one)
             primm = best.get(_stream(row))
             if metric == "mae" and primm and row["accounting"] == "basic" and row["split"]:
-                found.append(_compared(table, f"{what}: primm in its place", number, primm, metric))
+                what = one.what.removesuffix(", MAE") + IN_ITS_PLACE
+                found.append(_compared(one.table, what, one.printed, primm, metric))
     return found
 
 
-def _compared(table: str, what: str, number: float, row: Row, metric: str) -> Comparison:
+def beside(row: Row, table: str, metric: str, metrics: Sequence[str] = ("mae",)) -> Comparison | None:
+    """
+    The number that the paper prints for one row, beside ours.
+
+    Parameters
+    ----------
+    row : dict
+    table : str
+    metric : str
+        One of `metrics`.
+    metrics : sequence of str
+        Of the experiment: the printed number of the first is the row's ``printed``.
+
+    Returns
+    -------
+    Comparison or None
+        None where nothing is printed, and for Gaussian accounting, which the paper does not have.
+    """
+    number = row.get("printed" if metric == metrics[0] else f"printed_{metric}")
+    if not number or row["accounting"] == "gaussian":
+        return None
+    parts = [row["dataset"], f"overlap {row['overlap']:g}", f"|P| = {row['P']}", row["order"], _name(row)]
     where = table if table == "text" else f"Table {table}"
-    return Comparison(where, what, number, row[metric], round(row[metric] / number, 4))
+    return _compared(where, f"{', '.join(parts)}, {metric.upper()}", number, row, metric)
+
+
+def _compared(where: str, what: str, number: float, row: Row, metric: str) -> Comparison:
+    expected = row["expected_mae_median"] if metric == "mae" else None
+    ratio = round(row[metric] / number, 4)
+    return Comparison(where, what, number, row[metric], ratio, expected=expected, epsilon=row["epsilon_true"])
 
 
 def _name(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -52,6 +52,11 @@ class Comparison:
         Ours over printed.
     reason : str or None
         Why they differ, where they do by more than 15%.
+    expected : float or None
+        Ours without the scatter of the noise: the exact expectation over the noise of each run, median over
+        runs.  None where it is not known.
+    epsilon : float or None
+        What ours really spends, the most over the runs.
     """
 
     table: str
@@ -60,6 +65,8 @@ class Comparison:
     ours: float
     ratio: float
     reason: str | None = None
+    expected: float | None = None
+    epsilon: float | None = None
 
 
 class Experiment(Protocol):
@@ -105,3 +112,18 @@ class Experiment(Protocol):
 
     def compare(self, rows: Sequence[Row]) -> list[Comparison]:
         """Each number that the paper prints for this table, beside ours."""
+
+
+class Finished(Protocol):
+    """An experiment after its run, as `run.Result`."""
+
+    @property
+    def experiment(self) -> Experiment: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def comparisons(self) -> Sequence[Comparison]: ...
+    @property
+    def skipped(self) -> Mapping[str, str]: ...
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...

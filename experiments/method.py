@@ -85,7 +85,11 @@ class Own:
         )
         asked = queries(table.domain, trial.stream)
         opened = time.perf_counter()
-        answers, stds = np.full(len(asked), math.nan), np.full(len(asked), math.nan)
+        answers, stds, parts = (
+            np.full(len(asked), math.nan),
+            np.full(len(asked), math.nan),
+            np.ones(len(asked)),
+        )
         law: Law = "gaussian"
         for place, query in enumerate(asked):
             try:
@@ -93,9 +97,10 @@ class Own:
             except BudgetExhausted:
                 continue
             assert isinstance(answer, Answer)
-            answers[place], stds[place], law = answer.value, answer.std, answer.law
+            answers[place], stds[place] = answer.value, answer.std
+            law, parts[place] = answer.law, answer.parts
         done = time.perf_counter()
-        return Outcome(answers, stds, trial.budget.epsilon, done - opened, opened - start, law)
+        return Outcome(answers, stds, trial.budget.epsilon, done - opened, opened - start, law, parts)
 
 
 def queries(domain: Domain, rows: Ints) -> list[Query]:

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Protocol
+from typing import Any
 
-from experiments.claim import claims
-from experiments.experiment import Comparison, Experiment, Row
+from experiments.claim import Claim, checks, claims
+from experiments.comparison import IN_ITS_PLACE
+from experiments.experiment import Comparison, Finished
+from experiments.margin import FACTOR, margins
 from experiments.picture import number
 from experiments.reason import LIMIT, differs, explain
+from experiments.store import facts, whole
 
 HOME = Path(__file__).parent
 UNEXPLAINED = "unexplained"
@@ -28,23 +31,8 @@ HEADS = ("what", "printed", "ours", "ratio", "where")
 FIGURES = (False, True, True, True, False)
 LEGIBLE = 0.7
 """Pictures are shown at this share of their size at least, and scroll in their box where that is too wide."""
-OPEN = 8
-"""Tables up to this many rows are shown unfolded."""
-
-
-class Finished(Protocol):
-    """An experiment after its run, as `run.Result`."""
-
-    @property
-    def experiment(self) -> Experiment: ...
-    @property
-    def rows(self) -> Sequence[Row]: ...
-    @property
-    def comparisons(self) -> Sequence[Comparison]: ...
-    @property
-    def skipped(self) -> Mapping[str, str]: ...
-    @property
-    def manifest(self) -> Mapping[str, Any]: ...
+OPEN, SHORT = 8, 24
+"""Tables of comparisons, and of all rows, are shown unfolded up to this many lines."""
 
 
 def page(results: Sequence[Finished], out: Path) -> Path:
@@ -63,20 +51,25 @@ def page(results: Sequence[Finished], out: Path) -> Path:
         Of the page.
     """
     every = [one for result in results for one in result.comparisons]
-    found = [differs(one) for one in every]
-    unknown = sum(off and explain(one) is None for off, one in zip(found, every, strict=True))
     text = Template((HOME / "page.html").read_text(encoding="utf-8")).substitute(
         css=(HOME / "page.css").read_text(encoding="utf-8"),
-        facts=_facts(results[0].manifest) if results else "",
+        facts=_facts(whole([result.manifest for result in results if result.manifest])),
         contents="\n".join(
             f'<li><a href="#{escape(name)}">{escape(title)}</a></li>'
             for name, title in [
                 ("claims", "Which printed claims hold"),
+                ("checks", "Where the paper's arithmetic is sound"),
+                ("margins", "PRIMM against every printed LAPRAS number"),
                 *((result.experiment.name, result.experiment.title) for result in results),
+                ("words", "Words and columns"),
             ]
         ),
-        tally=escape(_tally(len(every), sum(found), unknown)),
-        claims=_claims(every),
+        tally=escape(_tally(every)),
+        claims=_claims(claims(), every, "The paper's claims, what this run shows of them, and why."),
+        checks=_claims(
+            checks(), every, "What has to agree, whether it does in this run, and how it is judged."
+        ),
+        margins=_margins(every),
         experiments="\n".join(_section(result, out) for result in results) or "<p>No experiment was run.</p>",
         note="— stands for no value. The rows of each experiment, with further columns, lie beside this page "
         "as CSV; its settings and versions as JSON.",
@@ -87,28 +80,62 @@ def page(results: Sequence[Finished], out: Path) -> Path:
     return path
 
 
-def _tally(compared: int, differing: int, unknown: int) -> str:
-    if not compared:
+def _tally(every: Sequence[Comparison]) -> str:
+    own = [one for one in every if not one.what.endswith(IN_ITS_PLACE)]
+    if not own:
         return "No printed number was compared."
-    limit = f"{LIMIT:.0%}"
-    return (
-        f"{compared} printed numbers compared: {compared - differing} within {limit}, "
-        f"{differing - unknown} further off with a reason, {unknown} {UNEXPLAINED}."
+    off = [one for one in own if differs(one)]
+    unknown = sum(explain(one) is None for one in off)
+    said = (
+        f"{len(own)} printed numbers compared: {len(own) - len(off)} within {LIMIT:.0%}, "
+        f"{len(off) - unknown} further off with a reason, {unknown} {UNEXPLAINED}."
     )
+    if len(own) < len(every):
+        said += f" Beside {len(every) - len(own)} of LAPRAS's stands PRIMM too, which is another algorithm."
+    return said
 
 
-def _claims(every: Sequence[Comparison]) -> str:
+def _claims(listed: Sequence[Claim], every: Sequence[Comparison], caption: str) -> str:
     lines = []
-    for claim in claims():
+    for claim in listed:
         word, measured = claim.judge(every)
-        kind = VERDICTS.get(word, "open")
         lines.append(
             f'<tr><th scope="row">{escape(claim.says)}{_soft(claim.where)}</th>'
-            f'<td><span class="verdict {kind}">{escape(word)}</span>{_soft(measured)}</td>'
+            f"<td>{_verdict(word)}{_soft(measured)}</td>"
             f'<td class="why">{escape(claim.why)}</td></tr>'
         )
-    caption = "The paper's claims, what this run shows of them, and why."
     return _table(("claim", "verdict", "why"), lines, caption, "claims")
+
+
+def _verdict(word: str) -> str:
+    return f'<span class="verdict {VERDICTS.get(word, "open")}">{escape(word)}</span>'
+
+
+def _margins(every: Sequence[Comparison]) -> str:
+    """Of each table the least ratio of a printed error to PRIMM's."""
+    found = margins(every)
+    if not found:
+        return "<p>No stream of these tables was run.</p>"
+    lines = [
+        f'<tr><th scope="row">{escape(one.table)}</th><td>{_verdict(one.verdict)}</td>'
+        f'<td class="number">{one.compared} of {one.printed}</td>'
+        f'<td class="number">{one.least:.2f}</td><td class="place">{escape(one.where)}</td>'
+        f'<td class="number">{one.least_exact:.2f}</td><td class="place">{escape(one.where_exact)}</td>'
+        f'<td class="number">{one.epsilon:g}</td></tr>'
+        for one in found
+    ]
+    heads = (
+        "table",
+        f"{FACTOR}× or more",
+        "numbers compared",
+        "least",
+        "where",
+        "least, exact",
+        "where",
+        "ε spent",
+    )
+    marks = (False, False, True, True, False, True, False, True)
+    return _table(heads, lines, "Printed over PRIMM's, the least of each table", figures=marks)
 
 
 def _soft(words: str) -> str:
@@ -117,7 +144,8 @@ def _soft(words: str) -> str:
 
 def _section(result: Finished, out: Path) -> str:
     asked = result.experiment
-    parts = [f"<p>{escape(asked.question)}</p>", _picture(result, out)]
+    question = re.sub("`([^`]+)`", r"<code>\1</code>", escape(asked.question))
+    parts = [f"<p>{question}</p>", _picture(result, out)]
     if result.rows:
         parts.append(f'<p class="claim">{escape(asked.claim)}</p>')
     parts += [
@@ -172,9 +200,9 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
     for one in sorted(comparisons, key=lambda one: (not differs(one), explain(one) is not None)):
         words = (explain(one) or UNEXPLAINED) if differs(one) else ""
         groups.setdefault(words, []).append(one)
-    off = [one for one in comparisons if differs(one)]
-    tally = _tally(len(comparisons), len(off), len(groups.get(UNEXPLAINED, ())))
-    return f"<h3>Printed and ours</h3>\n<p>{escape(tally)}</p>\n" + "\n".join(map(_group, groups.items()))
+    return f"<h3>Printed and ours</h3>\n<p>{escape(_tally(comparisons))}</p>\n" + "\n".join(
+        map(_group, groups.items())
+    )
 
 
 def _group(group: tuple[str, list[Comparison]]) -> str:
@@ -200,12 +228,14 @@ def _rows(result: Finished) -> str:
         return "<p>No cell of this experiment has rows.</p>"
     columns = tuple(result.experiment.columns)
     figures = [all(isinstance(row.get(name), int | float | None) for row in result.rows) for name in columns]
+    figures[0] = False  # it names the row
     lines = [
         _line(_value(row.get(columns[0])), [_value(row.get(name)) for name in columns[1:]], figures[1:])
         for row in result.rows
     ]
     table = _table(columns, lines, result.experiment.title, figures=figures)
-    return f"<details><summary>All {len(lines)} rows</summary>{table}</details>"
+    unfolded = " open" * (len(lines) <= SHORT)
+    return f"<details{unfolded}><summary>All {len(lines)} rows</summary>{table}</details>"
 
 
 def _table(
@@ -244,20 +274,5 @@ def _value(value: Any) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> str:
-    """The manifest in one line."""
-    settings, machine = manifest.get("settings", {}), manifest.get("machine", {})
-    said = {
-        "date": manifest.get("date"),
-        "size": settings.get("size"),
-        "seed": settings.get("seed"),
-        "cores": machine.get("cores"),
-        "seconds": manifest.get("seconds"),
-        "seconds in cells": manifest.get("cell_seconds"),
-        **manifest.get("versions", {}),
-    }
-    words = "; ".join(f"{name} {_plain(value)}" for name, value in said.items() if value is not None)
+    words = facts(manifest)
     return f'<p class="facts">{escape(words)}</p>' if words else ""
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

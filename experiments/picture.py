@@ -45,6 +45,7 @@ STYLE: Any = {
 KINDS = {  # marker, shade, line width
     "primm": ("o", INK, 2.4),
     "histogram": ("s", GREY, 1.4),
+    "laplace": (">", GREY, 1.4),
     "independent": ("x", GREY, 1.4),
     "offline": ("D", "#000000", 1.4),
     "clairvoyant": ("d", "#000000", 1.4),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from experiments import picture
 from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Experiment, Row, Size, Skipped
 from experiments.page import page
-from experiments.store import Store
+from experiments.sheet import sheet
+from experiments.store import Store, finished, manifest
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -69,7 +69,7 @@ def run(
     seed : int
     out : Path
         Finished cells in ``NAME/rows.jsonl``; a run that was killed goes on from there.  At the end
-        ``NAME.csv``, ``.json``, ``.png``, ``.svg`` and ``index.html``.
+        ``NAME.csv``, ``.json``, ``.png``, ``.svg``, ``index.html`` and ``tables.md``.
     workers : int, optional
         Processes, each with one thread; as many as there are cores otherwise.  0 runs in this process.
     console : Console, optional
@@ -91,17 +91,52 @@ def run(
         name, store = experiment.name, stores[experiment.name]
         kept = [store.finished[cell.key] for cell in cells[name] if cell.key in store.finished]
         rows = tuple(experiment.finish([row for cell in kept for row in cell["rows"]]))
-        reasons = Counter(skipped[name].values())
-        facts = {"settings": settings, "seconds": round(seconds, 1), "skipped_cells": reasons}
         store.table(name, rows, experiment.columns)
-        manifest = store.manifest(name, facts)
-        if rows:
-            figure = picture.figure()
-            experiment.draw(rows, figure)
-            picture.save(figure, out / name)
-        results.append(Result(experiment, rows, tuple(experiment.compare(rows)), skipped[name], manifest))
-    page(results, out)
+        facts = {"settings": settings, "seconds": round(seconds, 1), "skipped": skipped[name]}
+        told = store.manifest(name, facts)
+        results.append(Result(experiment, rows, tuple(experiment.compare(rows)), skipped[name], told))
+    _write(results, out)
     return results
+
+
+def report(chosen: Sequence[Experiment], out: Path) -> list[Result]:
+    """
+    Write the report of an earlier run anew from its finished cells; nothing is run.
+
+    Parameters
+    ----------
+    chosen : sequence of Experiment
+        Those of which `out` has no cells are left out.
+    out : Path
+        Of the earlier run, which may have been of other source text and may still go on; its rows and
+        manifests are read, and pictures, ``index.html`` and ``tables.md`` are written.
+
+    Returns
+    -------
+    list of Result
+    """
+    results = []
+    for experiment in chosen:
+        rows = tuple(
+            experiment.finish([row for cell in finished(out / experiment.name) for row in cell["rows"]])
+        )
+        if rows:
+            told = manifest(out, experiment.name)
+            skipped = told.get("skipped", {})
+            results.append(Result(experiment, rows, tuple(experiment.compare(rows)), skipped, told))
+    _write(results, out)
+    return results
+
+
+def _write(results: Sequence[Result], out: Path) -> None:
+    """Pictures, page and tables."""
+    for result in results:
+        if result.rows:
+            figure = picture.figure()
+            result.experiment.draw(result.rows, figure)
+            picture.save(figure, out / result.experiment.name)
+    page(results, out)
+    sheet(results, out)
 
 
 def _finish(

@@ -83,11 +83,51 @@ class Store:
                 "cores": os.cpu_count(),
                 "system": platform.system(),
                 "processor": platform.machine(),
+                "memory_gib": _memory(),
             },
         }
         path = self.folder.parent / f"{name}.json"
         path.write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
         return told
+
+
+def finished(folder: Path) -> list[dict[str, Any]]:
+    """The cells of a store in the order in which they finished, whatever its settings."""
+    path = folder / "rows.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(True) if path.exists() else []
+    return [json.loads(line) for line in lines[1:] if line.endswith("\n")]
+
+
+def manifest(out: Path, name: str) -> dict[str, Any]:
+    """``NAME.json`` of an earlier run; empty while that run goes on."""
+    path = out / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}  # type: ignore[no-any-return]
+
+
+def whole(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One manifest for all experiments of a run: the last one, with the seconds of all cells."""
+    seconds = sum(one.get("cell_seconds", 0.0) for one in manifests)
+    return {**manifests[-1], "cell_seconds": round(seconds)} if manifests else {}
+
+
+def facts(manifest: Mapping[str, Any]) -> str:
+    """A manifest in one line."""
+    settings, machine = manifest.get("settings", {}), manifest.get("machine", {})
+    said = {
+        "date": manifest.get("date"),
+        "size": settings.get("size"),
+        "seed": settings.get("seed"),
+        "cores": machine.get("cores"),
+        "memory in GiB": machine.get("memory_gib"),
+        "seconds since the last start": manifest.get("seconds"),
+        "seconds in cells": manifest.get("cell_seconds"),
+        **manifest.get("versions", {}),
+    }
+    return "; ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in said.items()
+        if value is not None
+    )
 
 
 @lru_cache(maxsize=1)
@@ -110,3 +150,11 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "absent"
     return found
+
+
+def _memory() -> int | None:
+    """Of the machine, in GiB; None where the system does not tell."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -215,7 +215,9 @@ def _grouped(rows: Iterable[Row], columns: Sequence[str]) -> dict[tuple[Any, ...
 
 def _words(column: str, value: Any) -> str:
     name = {"P": "|P|"}.get(column, column)
-    return value if isinstance(value, str) else f"{name} = {value:g}"
+    if isinstance(value, str):
+        return f"{name} {value}" if column in ("family", "order") else value
+    return f"{name} = {value:g}"
 
 
 def _series(line: Sequence[Row], x: str, metric: str) -> picture.Series:

@@ -76,6 +76,8 @@ class Outcome:
         Before the stream.
     law : {"gaussian", "laplace"}
         Of the errors.
+    parts : (S,) array, optional
+        Of how many Laplace variables each error is the sum, where that is the law; 1 where it is not given.
     """
 
     answers: Floats
@@ -84,11 +86,13 @@ class Outcome:
     seconds: float
     seconds_setup: float
     law: Law = "gaussian"
+    parts: Floats | None = None
 
     @property
     def expected_errors(self) -> Floats:
         """(S,) expected absolute error of each answer, in records; nan where it is not known."""
-        return self.stds * expected_error(1.0, self.law)
+        parts = np.ones(len(self.stds)) if self.parts is None else self.parts
+        return self.stds * np.array([expected_error(1.0, self.law, part) for part in parts])
 
 
 Method = Callable[[Trial, int], Outcome]

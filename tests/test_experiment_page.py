@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from experiments import picture
-from experiments.claim import claims
+from experiments.claim import checks, claims
+from experiments.comparison import IN_ITS_PLACE
 from experiments.experiment import Comparison, Row, Size
 from experiments.page import UNEXPLAINED, page
 from experiments.reason import explain
@@ -211,7 +212,7 @@ def test_the_page_is_built_for_every_reader(drawn: Path) -> None:
     names = [value for _, name, value in reader.attributes if name == "id"]
     assert len(names) == len(set(names))
     links = {value[1:] for _, name, value in reader.attributes if name == "href"}
-    assert links == {"claims", "overlap", "runtime"}
+    assert links == {"claims", "checks", "margins", "overlap", "runtime", "words"}
     assert links <= set(names)
     tables = Counter(tag for tag, _ in reader.texts)["table"]
     boxes = sum((name, value) == ("class", "scroll") for _, name, value in reader.attributes)
@@ -238,10 +239,22 @@ def test_every_comparison_that_differs_shows_a_reason_or_unexplained(drawn: Path
     assert sum(text == tally for _, text in reader.texts) == 2
 
 
+def test_primm_in_the_place_of_lapras_is_no_difference_of_a_reproduction(drawn: Path) -> None:
+    better = Comparison("Table 2", STATIC + IN_ITS_PLACE, 201.7689, 9.0, 0.0446, expected=10.0, epsilon=1.0)
+    asked = a_run()
+    asked.comparisons.append(better)
+    _, reader = read([asked], drawn)
+    said = [text for _, text in reader.texts]
+    tally = "3 printed numbers compared: 1 within 15%, 1 further off with a reason, 1 unexplained."
+    assert said.count(f"{tally} Beside 1 of LAPRAS's stands PRIMM too, which is another algorithm.") == 2
+    least = said.index("22.42")
+    assert said[least - 2 : least + 4] == ["holds in part", "1 of 44", "22.42", STATIC, "20.18", STATIC]
+
+
 def test_every_claim_is_in_the_table_at_the_top(tmp_path: Path) -> None:
     _, reader = read([], tmp_path)
     said = [text for _, text in reader.texts]
-    for one in claims():
+    for one in (*claims(), *checks()):
         assert one.says in said
         assert one.why in said
     assert "No experiment was run." in said
@@ -254,7 +267,7 @@ def test_what_is_written_is_escaped_and_what_is_missing_is_said(drawn: Path) -> 
     said = [words for _, words in reader.texts]
     assert "<b>primm</b>" in said
     assert [words for tag, words in reader.texts if tag == "td" and words in {"9.88", "—"}] == ["9.88", "—"]
-    assert "date 2026-11-28; cores 2; seconds 1.5; numpy 2.3" in said
+    assert "date 2026-11-28; cores 2; seconds since the last start 1.5; numpy 2.3" in said
 
 
 def test_an_experiment_without_rows_and_cells_that_were_not_run_are_shown_as_such(tmp_path: Path) -> None:

@@ -185,7 +185,8 @@ def test_patterns_read_the_method_and_not_its_namesakes() -> None:
     ("path", "kind", "more"),
     [
         (reason.PATH, "reason", {"why"}),
-        (claim.PATH, "claim", {"why", "where", "says", "stands", "at_least", "at_most"}),
+        (claim.CLAIMS, "claim", {"why", "where", "says", "stands", "at_least", "at_most"}),
+        (claim.CHECKS, "check", {"why", "where", "says", "basis", "at_least", "at_most"}),
     ],
 )
 def test_lists_of_reasons_and_claims_have_no_misspelt_fields(path: Path, kind: str, more: set[str]) -> None:
@@ -200,18 +201,44 @@ def test_lists_of_reasons_and_claims_have_no_misspelt_fields(path: Path, kind: s
             low, high = one.get(name, (0, 1))
             assert low <= high
         assert one.get("stands", "holds") in {"holds", "cannot hold", "not shown"}
+        assert one.get("basis", "measured") in claim.MEANS
         assert kind == "reason" or ("stands" in one) != bool({"at_least", "at_most"} & set(one))
 
 
 def test_a_claim_is_judged_by_the_run() -> None:
     asked = Claim("Table 2", "says", "why", "", Pattern(("2",), ("independent",)), 0.9, 1.1)
-    far = Comparison("Table 2", NEAR.what, 100.0, 150.0, 1.5)
+    far = Comparison("Table 2", NEAR.what.replace("overlap 0", "overlap 0.1"), 100.0, 150.0, 1.5)
     assert asked.judge([FOUND])[0] == "not run"
     assert asked.judge([FOUND, NEAR]) == ("holds", "1 of 1 numbers; ours over printed 1.04")
-    assert asked.judge([NEAR, far]) == ("holds in part", "1 of 2 numbers; ours over printed 1.04 to 1.5")
+    measured = f"1 of 2 numbers; ours over printed 1.04 to 1.5; furthest off: Table 2, {far.what}"
+    assert asked.judge([NEAR, far]) == ("holds in part", measured)
     assert asked.judge([far])[0] == "fails"
     settled = Claim("Abstract", "says", "why", "cannot hold", Pattern(), 0.0, math.inf)
     assert settled.judge([NEAR]) == ("cannot hold", "")
+
+
+@pytest.mark.parametrize(
+    ("basis", "word", "ratios"),
+    [
+        ("measured", "holds in part", "1 of 2 numbers; ours over printed 0.8 to 1"),
+        ("exact", "fails", "0 of 2 numbers; our exact value over printed 0.833 to 1.25"),
+        ("mean", "holds", "1 of 1 numbers; our exact value over the mean of the printed ones, by table, 1"),
+        ("noise", "holds in part", "1 of 2 numbers; our median over our exact value 0.8 to 0.96"),
+    ],
+)
+def test_bounds_are_for_the_median_or_the_exact_value_and_for_numbers_or_their_mean(
+    basis: claim.Basis, word: str, ratios: str
+) -> None:
+    run = [
+        Comparison("Table 2", "a, independent", 80.0, 80.0, 1.0, expected=100.0, epsilon=4 / 3),
+        Comparison("Table 2", "b, independent", 120.0, 96.0, 0.8, expected=100.0),
+        Comparison("Table 2", "c, other", 1.0, 9.0, 9.0, expected=9.0),
+    ]
+    asked = Claim("Table 2", "says", "why", "", Pattern(("2",), ("independent",)), 0.95, 1.05, basis)
+    found, measured = asked.judge(run)
+    assert found == word
+    assert measured.startswith(ratios)
+    assert measured.endswith("it spends ε up to 1.33")
 
 
 def error(epsilon: float) -> float:

@@ -23,7 +23,7 @@ from experiments import data, idebench, run
 from experiments.__main__ import NAMES, main, named
 from experiments.brush import brushes
 from experiments.comparison import compare, printed
-from experiments.contender import INDEPENDENT, OFFLINE, lapras
+from experiments.contender import INDEPENDENT, OFFLINE, lapras, own
 from experiments.experiment import Cell, Skipped
 from experiments.metric import errors, expected_mae, summary
 from experiments.store import Store
@@ -189,6 +189,10 @@ def test_expected_error_of_refused_and_answered_queries() -> None:
     nothing = np.array([math.nan, 0.0])
     outcome = Outcome(nothing, np.array([math.nan, 2.0]), 1.0, 0.0, 0.0)
     assert expected_mae(np.array([-3.0, 5.0]), outcome) == pytest.approx((3 + 2 * math.sqrt(2 / math.pi)) / 2)
+    sums = Outcome(np.zeros(2), np.full(2, 1.0), 1.0, 0.0, 0.0, "laplace", np.array([1.0, 1e6]))
+    assert sums.expected_errors == pytest.approx([1 / math.sqrt(2), math.sqrt(2 / math.pi)], rel=1e-5)
+    counted = measure(Scenario("adult-age", 1.0), own("laplace-counts"), data.Data(), 0, 25)
+    assert counted["expected_mae"] == pytest.approx(5.30, abs=0.01)  # 4.73 if each answer were one count
     unknown = Outcome(np.zeros(2), np.array([math.nan, 2.0]), 1.0, 0.0, 0.0, "laplace")
     assert unknown.expected_errors[1] == pytest.approx(math.sqrt(2))
     assert math.isnan(expected_mae(np.zeros(2), unknown))
@@ -246,8 +250,9 @@ def test_rows_find_the_papers_numbers() -> None:
         "family": "random",
     }
     assert printed(row, "2") == 201.7689
-    row |= {"printed": 201.7689, "mae": 403.5378}
-    assert [one.ratio for one in compare([row], "2")] == [2.0]
+    row |= {"printed": 201.7689, "mae": 403.5378, "expected_mae_median": 348.3, "epsilon_true": 1.2}
+    (found,) = compare([row], "2")
+    assert (found.ratio, found.expected, found.epsilon) == (2.0, 348.3, 1.2)
     row |= {"method": "static", "accounting": "basic"}
     primm = row | {
         "method": "primm",

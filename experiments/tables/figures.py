@@ -49,8 +49,8 @@ EXPERIMENT = Sweep(
     ),
     claim=(
         "The tables hardly matter: noise depends on the queries and the budget only. Sound Static "
-        "and Smooth fall with overlap from above independent noise; PRIMM, noisy histograms and "
-        "CacheDP are an order below it at every overlap."
+        "and Smooth start above independent noise and fall with the overlap; PRIMM, noisy counts "
+        "of all cells and CacheDP are ten times below independent noise at every overlap."
     ),
     scenarios=scenarios,
     contenders=contenders,

@@ -46,7 +46,13 @@ EXPERIMENT = Sweep(
     contenders=contenders,
     table="6",
     metrics=METRICS,
-    drawn=("primm-gaussian", "independent-basic", "offline-basic", "smooth-query-heavy-basic"),
+    drawn=(
+        "primm-gaussian",
+        "histogram-total-gaussian",
+        "independent-basic",
+        "offline-basic",
+        "smooth-query-heavy-basic",
+    ),
     panels=("dataset", "P"),
     columns=(
         "dataset",

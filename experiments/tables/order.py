@@ -39,8 +39,9 @@ EXPERIMENT = Sweep(
         "them come first, or last? Gowalla, S = |P| = 100."
     ),
     claim=(
-        "When all unpredicted queries come first, Static and Smooth have up to 2.5 times their "
-        "error in random order (overlap 0.7); PRIMM has at most 1.15 times."
+        "When all unpredicted queries come first, Static and Smooth have up to 2.5 times the "
+        "expected error that they have in random order (overlap 0.7); PRIMM has at most 1.15 "
+        "times."
     ),
     scenarios=scenarios,
     contenders=contenders,

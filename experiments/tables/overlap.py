@@ -43,6 +43,7 @@ EXPERIMENT = Sweep(
     drawn=(
         "primm-gaussian",
         "histogram-total-gaussian",
+        "laplace-counts-gaussian",
         "cachedp-basic",
         "independent-basic",
         "independent-gaussian",

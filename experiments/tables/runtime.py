@@ -137,8 +137,8 @@ class Runtime:
         "certified lower bound."
     )
     claim: str = (
-        "The optimum takes a fraction of a second with a certificate, where the semidefinite "
-        "program takes minutes."
+        "The optimum takes a fraction of a second, with a certificate: thousands of times less than "
+        "printed, and hundreds of times less than the semidefinite program on the same machine."
     )
     columns: Sequence[str] = (
         "n",
