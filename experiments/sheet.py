@@ -198,7 +198,8 @@ def _head(results: Sequence[Finished]) -> list[str]:
         {row["runs"] for result in results for row in result.rows if "printed" in row and "runs" in row}
     )
     ran = ", ".join(map(str, runs)) or "none"
-    return [f"{told}; runs where something is printed: {ran}.", "", LEGEND]
+    words = "; ".join(filter(None, (told, f"runs where something is printed: {ran}")))
+    return [f"{words}.", "", LEGEND]
 
 
 def _margins(every: Sequence[Comparison]) -> list[str]:
