@@ -1,4 +1,4 @@
-"""Sessions on one ledger: what others kept is learned early, and means what it means when it is learned late."""
+"""Sessions on one ledger: what others kept means the same, learned before the transaction or inside it."""
 
 from __future__ import annotations
 
