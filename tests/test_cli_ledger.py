@@ -252,7 +252,7 @@ def test_two_ledgers_for_one_table_are_told(small):
     (small / "lapras.toml").write_text(KEPT.replace("lapras.ledger", "second.ledger"))
     (small / "another.db").write_bytes(b"SQLite format 3\0 but no more")
     line = (
-        "lapras: warning: dataset main in lapras.ledger, beside second.ledger, is over the same attributes: "
+        "lapras: warning: beside this ledger, lapras.ledger has dataset main over the same attributes: "
         "two ledgers for one table are two budgets"
     )
     assert invoke("ask", ASKED[0]).stderr.splitlines()[0] == line

@@ -125,7 +125,7 @@ def test_a_bit_that_flips_in_the_settings_is_found(copy: Copy) -> None:
     for bit in (8 * 20 + 1, 8 * 30 + 7):
         found = copy.meets({"": flipped(whole, start + bit)})
         assert isinstance(found, str)
-        assert "its settings were changed after it was begun" in found
+        assert "the settings of main were changed after it was begun" in found
 
 
 def test_a_bit_that_flips_in_the_tables_text_is_one_line(copy: Copy) -> None:
@@ -343,5 +343,5 @@ def test_settings_on_a_shelf_are_checked_too(tmp_path: Path) -> None:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("UPDATE lapras_dataset SET settings = substr(settings, 2)")
-    with pytest.raises(lp.LedgerError, match="its settings were changed"):
+    with pytest.raises(lp.LedgerError, match="the settings of main were changed"):
         SQLShelf(path).settings()

@@ -168,7 +168,7 @@ class SQLLedger:
 
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
-        yield canonical({"format": FORMAT, "settings": self.dataset.text})
+        yield canonical({"dataset": self.name, "format": FORMAT, "settings": self.dataset.text})
         for row in self.snapshot()[1]:
             yield canonical({"entry": row.body, "digest": row.digest})
 
@@ -234,7 +234,12 @@ class SQLShelf:
         with self.database.transaction(write=True) as connection:
             self.database.lock_schema(connection)
             rows = connection.execute(select(DATASET)).all()
-        return {row.name: _settings(row) for row in rows}
+            return {row.name: _settings(row) for row in rows}
+
+    def names(self) -> list[str]:
+        """Names of the ledgers that were begun, whatever their state."""
+        with self.database.transaction(write=False) as connection:
+            return sorted(map(str, connection.execute(select(DATASET.c.name)).scalars()))
 
     def close(self) -> None:
         """Let go of the database."""
@@ -302,9 +307,11 @@ def _settings(row: Any) -> Settings:
     """The settings of a dataset's row, as they were when it was begun."""
     _check(row, DATASET)
     if row.format > FORMAT:
-        raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
+        raise LedgerError(f"the entries of {row.name} are of format {row.format}: update laprasdp")
     if first_digest(row.settings) != row.fingerprint:
-        raise LedgerError("its settings were changed after it was begun: verify it and restore a backup")
+        raise LedgerError(
+            f"the settings of {row.name} were changed after it was begun: verify it and restore a backup"
+        )
     settings: Settings = json.loads(row.settings)
     return settings
 
