@@ -247,6 +247,15 @@ def test_verify_finds_a_change_and_an_older_copy(small):
     assert (refused.stdout, "verify it" in refused.stderr) == ("", True)
 
 
+def test_a_session_keeps_what_it_says_after_another_process_has_come_and_gone(small):
+    lapras("ask", ASKED[0])
+    session = read_config("lapras.toml").open()  # it looks for twins
+    lapras("ask", ASKED[1])
+    shown = session.ask(ASKED[2]).value
+    again = json.loads(lapras("ask", ASKED[2], "--json").stdout)
+    assert (again["value"], again["source"]) == (shown, "replay")
+
+
 def test_two_ledgers_for_one_table_are_told(small):
     invoke("ask", ASKED[0])
     (small / "lapras.toml").write_text(KEPT.replace("lapras.ledger", "second.ledger"))

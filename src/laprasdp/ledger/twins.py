@@ -10,7 +10,7 @@ from pathlib import Path
 
 from laprasdp.domain import Domain
 
-_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 
 
 def twins(file: Path, own: Callable[[str], bool], domain: Domain) -> list[str]:
@@ -51,12 +51,14 @@ def twins(file: Path, own: Callable[[str], bool], domain: Domain) -> list[str]:
 
 
 def _datasets(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Name and attributes of each dataset that a file keeps."""
-    if not path.is_file():
+    """
+    Name and attributes of each dataset that a file keeps.
+
+    SQLite alone may open what it uses: POSIX drops the locks that a process has on a file when it closes
+    any descriptor of it, and then another process takes the log of writes away from under this one.
+    """
+    if path.name.endswith(_BESIDE) or not path.is_file():
         return
-    with path.open("rb") as start:
-        if start.read(len(_MAGIC)) != _MAGIC:
-            return
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
         for name, settings in connection.execute("SELECT name, settings FROM lapras_dataset"):
             yield name, [attribute for attribute, _ in json.loads(settings)["domain"]]
