@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
@@ -18,6 +19,7 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
+from laprasdp.ledger.log import broken
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
@@ -285,6 +287,7 @@ class _Writing:
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
+    _check_log(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
@@ -294,6 +297,23 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
                 upgrade(connection)
     database.keep_log()
     return database
+
+
+def _check_log(database: Database) -> None:
+    """Whether writes are lost that SQLite would drop in silence when it opens the file."""
+    found = broken(Path(database.name)) if database.is_sqlite else None
+    if found is None:
+        return
+    if found.lost:
+        raise LedgerError(
+            f"the ledger {database.name}: {found.what}: answers that were shown may be lost; it stays "
+            "closed, restore a backup"
+        )
+    warnings.warn(
+        f"the ledger {database.name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
+        "file was cut short, answers are lost: verify it with a head that was noted",
+        stacklevel=4,
+    )
 
 
 def _rows(connection: Connection, dataset: Dataset, position: int) -> list[Row]:
