@@ -1,4 +1,4 @@
-"""Checks an exported ledger by docs/ledger-format.md alone: python replay_ledger.py EXPORT.jsonl
+"""Checks exported ledgers by docs/ledger-format.md alone: python replay_ledger.py EXPORT.jsonl
 
 Standard library only; nothing of LAPRAS is used.  Exit code 0: sound.  1: findings, one on a line.
 """
@@ -190,11 +190,10 @@ class Replay:
         return most <= 0 or delta_of(epsilon, math.sqrt(most / 2**40)) <= delta * (1 + 1e-9)
 
 
-def main(path):
-    with open(path, encoding="ascii") as lines:
-        header, *kept = map(json.loads, lines)
+def check(header, kept):
+    """Print what is wrong with one ledger, or that all is sound; whether it is."""
     assert header["format"] == 1, "this script knows format 1"
-    replay, found = Replay(json.loads(header["settings"])), 0
+    name, replay, found = header.get("dataset", "ledger"), Replay(json.loads(header["settings"])), 0
     digest = hashlib.sha256(header["settings"].encode()).hexdigest()
     for position, line in enumerate(kept):
         entry, digest = (
@@ -206,15 +205,27 @@ def main(path):
             findings.insert(0, "it does not follow from the entry before")
             digest = line["digest"]
         for finding in findings:
-            print(f"entry {position}: {finding}")
+            print(f"{name}, entry {position}: {finding}")
         found += len(findings)
     if replay.owed:
-        print("the last release has no reply")
+        print(f"{name}: the last release has no reply")
     if found or replay.owed:
-        return 1
+        return False
     unit, most = ("ε", replay.epsilon) if replay.basic else ("μ²", max(replay.spent.weights))
-    print(f"{len(kept)} entries, all sound; {most} units of {unit} spent; head {digest}")
-    return 0
+    print(f"{name}: {len(kept)} entries, all sound; {most} units of {unit} spent; head {digest}")
+    return True
+
+
+def main(path):
+    ledgers = []
+    with open(path, encoding="ascii") as lines:
+        for line in map(json.loads, lines):
+            if "settings" in line:
+                ledgers.append((line, []))
+            else:
+                ledgers[-1][1].append(line)
+    sound = [check(*ledger) for ledger in ledgers]
+    return 0 if sound and all(sound) else 1
 
 
 if __name__ == "__main__":

@@ -247,12 +247,21 @@ def test_verify_finds_a_change_and_an_older_copy(small):
     assert (refused.stdout, "verify it" in refused.stderr) == ("", True)
 
 
+def test_a_session_keeps_what_it_says_after_another_process_has_come_and_gone(small):
+    lapras("ask", ASKED[0])
+    session = read_config("lapras.toml").open()  # it looks for twins
+    lapras("ask", ASKED[1])
+    shown = session.ask(ASKED[2]).value
+    again = json.loads(lapras("ask", ASKED[2], "--json").stdout)
+    assert (again["value"], again["source"]) == (shown, "replay")
+
+
 def test_two_ledgers_for_one_table_are_told(small):
     invoke("ask", ASKED[0])
     (small / "lapras.toml").write_text(KEPT.replace("lapras.ledger", "second.ledger"))
     (small / "another.db").write_bytes(b"SQLite format 3\0 but no more")
     line = (
-        "lapras: warning: dataset main in lapras.ledger, beside second.ledger, is over the same attributes: "
+        "lapras: warning: beside this ledger, lapras.ledger has dataset main over the same attributes: "
         "two ledgers for one table are two budgets"
     )
     assert invoke("ask", ASKED[0]).stderr.splitlines()[0] == line
@@ -294,6 +303,60 @@ def test_a_mistake_is_named(text, message, small):
     (small / "lapras.toml").write_text(SMALL + text)
     with pytest.raises(LaprasError, match=message):
         read_config("lapras.toml")
+
+
+BAD = {
+    "newer tables": (
+        "UPDATE lapras_version SET version_num = '99'",
+        "it is of schema 99, which this version",
+    ),
+    "newer entries": (
+        "UPDATE lapras_dataset SET format = 99",
+        "the entries of main are of format 99: update",
+    ),
+    "another database": ("DROP TABLE lapras_version", "it is another SQLite database, not a ledger: name a"),
+    "no head": ("DELETE FROM lapras_head", "where its chain ends is lost: verify it and restore a backup"),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), BAD.values(), ids=BAD)
+def test_what_is_no_ledger_of_this_version_is_named(change, says, small):
+    invoke("ask", ASKED[0])
+    with closing(sqlite3.connect("lapras.ledger", isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER lapras_dataset_update")
+        connection.execute(change)
+    for command in (["ask", ASKED[0]], ["budget"], ["ledger", "verify"], ["run", "q.sql"]):
+        done = invoke(*command, code=1)
+        assert f"lapras.ledger: {says}" in done.stderr + done.stdout
+
+
+def test_a_damaged_log_of_writes_stops_every_command(small):
+    with subprocess.Popen(
+        [sys.executable, "-m", "laprasdp", "run", "-", "--json"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        process.stdin.write(";\n".join(ASKED[:3]) + ";\n")
+        process.stdin.flush()
+        for _ in range(3):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    log = Path("lapras.ledger-wal")
+    whole = log.read_bytes()
+    place = len(whole) // 2
+    log.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    damaged = log.read_bytes()
+    for command in (
+        ["ask", ASKED[0]],
+        ["budget"],
+        ["ledger", "verify"],
+        ["ledger", "export"],
+        ["run", "q.sql"],
+    ):
+        (line,) = invoke(*command, code=1).stderr.splitlines()
+        assert "its log of writes, lapras.ledger-wal, breaks off at frame" in line
+        assert log.read_bytes() == damaged
+    log.write_bytes(whole)
+    assert "all sound" in invoke("ledger", "verify").stdout
 
 
 def test_a_secret_is_never_printed(small):

@@ -24,6 +24,7 @@ from laprasdp.ledger.sql import SQLLedger
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:dataset:UserWarning"),  # ledgers alike in one database
+    pytest.mark.filterwarnings("ignore:.*ends in a write that was not finished:UserWarning"),
 ]
 KILLS = 21  # of each of ten ledgers
 STEPS = 30_000  # calls of functions in about five statements

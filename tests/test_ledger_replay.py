@@ -64,7 +64,7 @@ def test_a_real_export_is_sound(domain, settings, tmp_path):
     units = round(session.spent * 2**40)
     assert (
         done.stdout
-        == f"{head.entries} entries, all sound; {units} units of {unit} spent; head {head.digest}\n"
+        == f"main: {head.entries} entries, all sound; {units} units of {unit} spent; head {head.digest}\n"
     )
 
 

@@ -392,7 +392,7 @@ def test_two_ledgers_of_one_dataset_are_warned_of(path: Path) -> None:
 
 def test_settings_are_part_of_the_chain(path: Path) -> None:
     meddle(path, "UPDATE lapras_dataset SET settings = replace(settings, '\"horizon\":3', '\"horizon\":9')")
-    with pytest.raises(lp.LedgerError, match="its settings were changed after it was begun"):
+    with pytest.raises(lp.LedgerError, match="the settings of main were changed after it was begun"):
         opened(path, horizon=9)
 
 

@@ -114,7 +114,7 @@ def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
     for kept in entries:
         with ledger.transaction(kept.stamp) as transaction:
             transaction.append(kept.entry)
-    table = _Empty(setting.domain, setting.unit)
+    table = Empty(setting.domain, setting.unit)
     session = Session(table, policy, noise=_Silence(), ledger=ledger, public=True)
     answers, more = list[Answer](), True
     for query in _new_queries(setting, entries, np.random.default_rng(seed)):
@@ -143,8 +143,8 @@ def _new_queries(setting: Setting, entries: Sequence[Kept], rng: np.random.Gener
 
 
 @dataclass(frozen=True)
-class _Empty:
-    """A table without rows."""
+class Empty:
+    """A table without rows, for what reads none; implements `laprasdp.data.table.Table`."""
 
     domain: Domain
     unit: PrivacyUnit

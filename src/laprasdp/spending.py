@@ -136,6 +136,12 @@ class Spending:
         return self._filter.remaining
 
     @property
+    def share_left(self) -> float:
+        """What is left as a part of the whole."""
+        whole = self.spent + self.remaining
+        return self.remaining / whole if whole else 0.0
+
+    @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ."""
         return self._accounting.epsilon_of(self.spent)

@@ -67,6 +67,9 @@ LogColumn = Annotated[
 Analyst = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who asks; charges are kept under this name.")
 ]
+OnePeriod = Annotated[
+    str | None, typer.Option(metavar="DATE", help="With [windows]: the period that begins on this date.")
+]
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -143,10 +146,11 @@ def _records(std: float | None) -> float | None:
     return std
 
 
-def _digest(head: str | None) -> str | None:
-    if head is not None and not re.fullmatch("[0-9a-f]{64}", head.lower()):
-        raise typer.BadParameter("a digest is 64 hexadecimal digits, as `lapras ledger verify` prints it")
-    return head and head.lower()
+def _digests(heads: list[str] | None) -> list[str]:
+    for head in heads or []:
+        if not re.fullmatch("[0-9a-f]{64}", head.lower()):
+            raise typer.BadParameter("a digest is 64 hexadecimal digits, as `lapras ledger verify` prints it")
+    return [head.lower() for head in heads or []]
 
 
 @app.callback()
@@ -261,14 +265,15 @@ def budget(
     context: typer.Context,
     config: ConfigFile = Path("lapras.toml"),
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture goes.")] = Path("out"),
+    period: OnePeriod = None,
     json: Json = False,
 ) -> None:
     """Show what was spent, by whom and on what, what is left, and what that still buys."""
     from laprasdp.cli.budget import budget
 
     if context.invoked_subcommand is None:
-        guarded(budget)(config, out, as_json=json)
-    elif (config, out, json) != (Path("lapras.toml"), Path("out"), False):
+        guarded(budget)(config, out, period, as_json=json)
+    elif (config, out, period, json) != (Path("lapras.toml"), Path("out"), None, False):
         raise typer.BadParameter(f"options stand after {context.invoked_subcommand}")
 
 
@@ -278,14 +283,15 @@ def raise_budget(
     epsilon: Annotated[float, typer.Option(metavar="E", help="The new ε.")],
     delta: Annotated[float | None, typer.Option(metavar="D", help="The new δ; as before otherwise.")] = None,
     config: ConfigFile = Path("lapras.toml"),
+    period: OnePeriod = None,
     analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who raises it.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: Json = False,
 ) -> int:
     """Raise the budget: an act that the ledger records for good, and that weakens what was promised."""
-    from laprasdp.cli.budget import raise_budget
+    from laprasdp.cli.raising import raise_budget
 
-    return raise_budget(config, epsilon, delta, analyst, yes=yes, as_json=json)
+    return raise_budget(config, epsilon, delta, period, analyst, yes=yes, as_json=json)
 
 
 @ledgers.command()
@@ -293,26 +299,29 @@ def raise_budget(
 def verify(
     config: ConfigFile = Path("lapras.toml"),
     head: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="DIGEST", callback=_digest, help="A head written down earlier: it must be there."
+            metavar="DIGEST",
+            callback=_digests,
+            help="A head written down earlier: it must be there; may be repeated.",
         ),
     ] = None,
+    period: OnePeriod = None,
     json: Json = False,
 ) -> int:
     """Work everything out again from the entries; print what does not agree, and the head to write down."""
     from laprasdp.cli.ledger import verify
 
-    return verify(config, head, as_json=json)
+    return verify(config, head or [], period, as_json=json)
 
 
 @ledgers.command()
 @guarded
-def export(config: ConfigFile = Path("lapras.toml")) -> int:
+def export(config: ConfigFile = Path("lapras.toml"), period: OnePeriod = None) -> int:
     """Print the ledger as JSON lines, which docs/ledger-format.md says how to check."""
     from laprasdp.cli.ledger import export
 
-    return export(config)
+    return export(config, period)
 
 
 predict_app = typer.Typer(no_args_is_help=True, help="Learn from a log which statements to expect.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from laprasdp.cli.picture import GREY, INK, NOTE, PALE, STYLE, WARM
 from laprasdp.spending import Spending
+from laprasdp.windows.spending import WindowedSpending
 
 
 def draw_spending(spending: Spending, path: Path) -> None:
@@ -28,6 +29,44 @@ def draw_spending(spending: Spending, path: Path) -> None:
         axes.set_ylim(0, max(spending.budget.epsilon, spending.epsilon_spent) * 1.13)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(_title(spending), loc="left", fontweight="bold", fontsize=11)
+        figure.savefig(path, dpi=160)
+        pyplot.close(figure)
+
+
+def draw_periods(spending: WindowedSpending, path: Path) -> None:
+    """Write the picture of a table in periods: what each has spent, and when."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import colormaps, pyplot
+    from matplotlib.ticker import MaxNLocator
+
+    count = len(spending.each)
+    shades = [colormaps["viridis"](0.9 * place / max(count - 1, 1)) for place in range(count)]
+    with pyplot.rc_context(STYLE):
+        size = (10, max(4.4, 1.2 + 0.24 * count))
+        figure, (left, right) = pyplot.subplots(
+            1, 2, figsize=size, width_ratios=(1.5, 1), layout="constrained"
+        )
+        end = max(spending.statements, 1) * 1.03
+        for shade, one in zip(shades, spending.each.values(), strict=True):
+            places = [0, *(spending.place(release.at) for release in one.releases), end]
+            heights = [0.0, *(release.epsilon_spent for release in one.releases), one.epsilon_spent]
+            left.step(places, heights, where="post", color=shade, lw=1.6)
+        left.set_xlim(0, end)
+        left.set_ylim(bottom=0)
+        left.set_xlabel("statements asked of any period")
+        left.set_ylabel("ε spent of each period")
+        left.xaxis.set_major_locator(MaxNLocator(integer=True))
+        left.set_title(
+            f"{spending.statements} statements in {count} periods", loc="left", fontweight="bold", fontsize=11
+        )
+        budgets = [one.budget.epsilon for one in spending.each.values()]
+        right.barh(range(count), budgets, color=PALE)
+        right.barh(range(count), [one.epsilon_spent for one in spending.each.values()], color=shades)
+        right.set_yticks(range(count), list(spending.each))
+        right.invert_yaxis()
+        right.set_xlabel("ε spent, of the budget")
         figure.savefig(path, dpi=160)
         pyplot.close(figure)
 

@@ -27,7 +27,7 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
     if target_std is not None:
         epsilon = config.smallest_epsilon(target_std)
         aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
-        config = replace(config, budget=Budget(epsilon, config.budget.delta))
+        config = config.with_budget(Budget(epsilon, config.budget.delta))
     planned, alone = config.plan(), config.plan(predictions=False)
     worth = _worth(config, planned, alone)
     if as_json:

@@ -30,6 +30,8 @@ from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
 from laprasdp.sql.split import split
 from laprasdp.windows import WindowedSession, open_windows
+from laprasdp.windows.period import Part
+from laprasdp.windows.terms import Terms
 
 FILE = "lapras.toml"
 
@@ -97,28 +99,15 @@ class Config:
     def open(self) -> Session | WindowedSession:
         """Open the table and the ledger; nothing is released yet."""
         self._check_predictions()
-        declared: dict[str, Any] = {
-            "budget": self.budget,
-            "horizon": self.horizon,
-            "predictions": [prediction.text for prediction in self.predictions],
-            "policy": self.policy,
-            "accounting": self.accounting,
-            "split": self.split,
-            "overlap": self.overlap,
-            "expected": self.expected,
-            "reading": self.reading,
-            "unit": self.unit,
-            "table": self.table,
-            "name": self.name,
-            "public": self.public,
-            "caps": self.caps,
-        }
+        declared = vars(self._terms()) | {"table": self.table, "name": self.name, "public": self.public}
         if self.windows is None:
             ledger = None if self.ledger is None else self.ledger.open(self.domain)
             return open_session(self.source, self.domain, ledger=ledger, **declared)
-        where = None if self.ledger is None else self.ledger.where
-        declared |= {"attribute": self.windows.attribute, "periods": self.windows.step}
-        return open_windows(self.source, self.domain, ledger=where, **declared)
+        shelf = None if self.ledger is None else self.ledger.shelf(self.domain, f"{self.name}@")
+        parts = self.windows.parts(self.domain).values()
+        own = [part.period for part in parts] if self.windows.budgets else self.windows.step
+        declared |= {"attribute": self.windows.attribute, "periods": own}
+        return open_windows(self.source, self.domain, ledger=shelf, **declared)
 
     def kept(self) -> Place:
         """
@@ -147,28 +136,43 @@ class Config:
         policy, names = self.policy_before(predictions=predictions)
         return make_plan(policy, names)
 
-    def policy_before(self, *, predictions: bool = True) -> tuple[Policy, list[str]]:
-        """The policy in its state before the stream, and how each predicted query is called."""
+    def policy_before(
+        self, part: Part | None = None, *, predictions: bool = True
+    ) -> tuple[Policy, list[str]]:
+        """
+        The policy in its state before the stream, and how each predicted query is called.
+
+        Parameters
+        ----------
+        part : Part, optional
+            With windows, the period; the last otherwise.
+        predictions : bool
+            As in `plan`.
+        """
         if predictions:
             self._check_predictions()
-        texts = [prediction.text for prediction in self.predictions] if predictions else []
-        expected = self.expected if predictions else ()
-        predicted = read_predictions(texts, self.domain, self.name, expected)
+        terms = self._terms(predictions=predictions)
         if self.windows is not None:
-            predicted = self.windows.last(self.domain).predicted(predicted)
+            return terms.before(part or self.windows.last(self.domain), self.domain, self.name)
+        predicted = read_predictions(terms.predictions, self.domain, self.name, terms.expected)
         setting = Setting(
-            self.planned,
+            self.domain,
             self.budget,
             self.horizon,
             tuple(predicted),
             accounting=self.accounting,
             split=self.split,
             overlap=self.overlap,
-            expected=tuple(one.count for one in predicted.values()) if expected else (),
+            expected=tuple(one.count for one in predicted.values()) if terms.expected else (),
             unit=self.unit,
             reading=self.reading,
         )
         return policy_named(self.policy, setting), [one.name for one in predicted.values()]
+
+    def with_budget(self, budget: Budget) -> Config:
+        """The same with this budget; with windows, in every period."""
+        windows = None if self.windows is None else replace(self.windows, budgets={})
+        return replace(self, budget=budget, windows=windows)
 
     @property
     def planned(self) -> Domain:
@@ -187,9 +191,24 @@ class Config:
             As in `plan`.
         """
         return smallest_epsilon(
-            lambda budget: replace(self, budget=budget).plan(predictions=predictions),
+            lambda budget: self.with_budget(budget).plan(predictions=predictions),
             self.budget.delta,
             target_std,
+        )
+
+    def _terms(self, *, predictions: bool = True) -> Terms:
+        return Terms(
+            self.budget,
+            self.horizon,
+            tuple(prediction.text for prediction in self.predictions) if predictions else (),
+            self.policy,
+            self.accounting,
+            self.split,
+            self.overlap,
+            self.expected if predictions else (),
+            self.reading,
+            self.unit,
+            self.caps,
         )
 
     def _check_predictions(self) -> None:
@@ -249,7 +268,9 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
     if "windows" in top:
         section = top.section("windows")
-        settings["windows"] = read_windows(section)
+        settings["windows"] = read_windows(section, settings["budget"])
+        if "dataset" in top.section("ledger"):
+            raise ConfigError(f"{section.where}: each period is a dataset by its date: leave dataset out")
         placed(section.where, settings["windows"].last, settings["domain"])
     config = Config(path, **settings)
     if not predictions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from laprasdp.ledger.sql import SQLLedger
+    from laprasdp.ledger.sql import SQLLedger, SQLShelf
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,20 @@ class Place:
     dataset: str = "main"
 
     def open(self, domain: Domain) -> SQLLedger:
-        """The ledger, made if it is not there; a warning for each other one over the same attributes."""
+        """The ledger, made if it is not there; a warning for others over the same attributes."""
         from laprasdp.ledger.sql import SQLLedger
-        from laprasdp.ledger.twins import twins
 
         ledger = SQLLedger(self.where, dataset=self.dataset)
-        if isinstance(self.where, Path):
-            for twin in twins(self.where, self.dataset, domain):
-                beside = f"{twin}, beside {self.where.name}, is over the same attributes"
-                warnings.warn(f"{beside}: two ledgers for one table are two budgets", stacklevel=3)
+        self._warn(domain, self.dataset.__eq__)
         return ledger
+
+    def shelf(self, domain: Domain, start: str) -> SQLShelf:
+        """The same for the ledgers whose datasets begin with `start`."""
+        from laprasdp.ledger.sql import SQLShelf
+
+        shelf = SQLShelf(self.where)
+        self._warn(domain, lambda name: name.startswith(start))
+        return shelf
 
     @property
     def begun(self) -> bool:
@@ -60,11 +65,32 @@ class Place:
         """
         from laprasdp.ledger.sql import SQLLedger
 
+        self._check_begun()
+        return SQLLedger(self.where, dataset=self.dataset)
+
+    def existing_shelf(self) -> SQLShelf:
+        """All ledgers of the database, for reading; errors as from `existing`."""
+        from laprasdp.ledger.sql import SQLShelf
+
+        self._check_begun()
+        return SQLShelf(self.where)
+
+    def _check_begun(self) -> None:
         if not self.begun:
             raise LedgerError(
                 f"there is no ledger {self.where} yet: the first `lapras ask` or `run` begins it"
             )
-        return SQLLedger(self.where, dataset=self.dataset)
+
+    def _warn(self, domain: Domain, own: Callable[[str], bool]) -> None:
+        from laprasdp.ledger.twins import twins
+
+        if isinstance(self.where, Path):
+            for beside in twins(self.where, own, domain):
+                warnings.warn(
+                    f"beside this ledger, {beside} over the same attributes: "
+                    "two ledgers for one table are two budgets",
+                    stacklevel=4,
+                )
 
 
 def read_ledger(section: Section, folder: Path) -> Place:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
@@ -18,6 +19,7 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
+from laprasdp.ledger.log import broken
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
@@ -173,7 +175,7 @@ class SQLLedger:
 
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
-        yield canonical({"format": FORMAT, "settings": self.dataset.text})
+        yield canonical({"dataset": self.name, "format": FORMAT, "settings": self.dataset.text})
         for row in self.snapshot()[1]:
             yield canonical({"entry": row.body, "digest": row.digest})
 
@@ -241,7 +243,12 @@ class SQLShelf:
         with self.database.transaction(write=True) as connection:
             self.database.lock_schema(connection)
             rows = connection.execute(select(DATASET)).all()
-        return {row.name: _settings(row) for row in rows}
+            return {row.name: _settings(row) for row in rows}
+
+    def names(self) -> list[str]:
+        """Names of the ledgers that were begun, whatever their state."""
+        with self.database.transaction(write=False) as connection:
+            return sorted(map(str, connection.execute(select(DATASET.c.name)).scalars()))
 
     def close(self) -> None:
         """Let go of the database."""
@@ -290,6 +297,7 @@ class _Writing:
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
+    _check_log(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
@@ -299,6 +307,23 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
                 upgrade(connection)
     database.keep_log()
     return database
+
+
+def _check_log(database: Database) -> None:
+    """Whether writes are lost that SQLite would drop in silence when it opens the file."""
+    found = broken(Path(database.name)) if database.is_sqlite else None
+    if found is None:
+        return
+    if found.lost:
+        raise LedgerError(
+            f"the ledger {database.name}: {found.what}: answers that were shown may be lost; it stays "
+            "closed, restore a backup"
+        )
+    warnings.warn(
+        f"the ledger {database.name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
+        "file was cut short, answers are lost: verify it with a head that was noted",
+        stacklevel=4,
+    )
 
 
 def _rows(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
@@ -313,9 +338,11 @@ def _settings(row: Any) -> Settings:
     """The settings of a dataset's row, as they were when it was begun."""
     _check(row._asdict(), DATASET)
     if row.format > FORMAT:
-        raise LedgerError(f"its entries are of format {row.format}: update laprasdp")
+        raise LedgerError(f"the entries of {row.name} are of format {row.format}: update laprasdp")
     if first_digest(row.settings) != row.fingerprint:
-        raise LedgerError("its settings were changed after it was begun: verify it and restore a backup")
+        raise LedgerError(
+            f"the settings of {row.name} were changed after it was begun: verify it and restore a backup"
+        )
     settings: Settings = json.loads(row.settings)
     return settings
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 from laprasdp.domain import Domain
 
-_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 
 
-def twins(file: Path, dataset: str, domain: Domain) -> list[str]:
+def twins(file: Path, own: Callable[[str], bool], domain: Domain) -> list[str]:
     """
     Ledgers in the folder of `file`, itself included, whose datasets have the attributes of `domain`.
 
@@ -21,15 +21,15 @@ def twins(file: Path, dataset: str, domain: Domain) -> list[str]:
     ----------
     file : Path
         A ledger in SQLite.
-    dataset : str
-        The one of its datasets that is not looked for.
+    own : callable
+        Whether a dataset of this name in `file` is one that is not looked for.
     domain : Domain
 
     Returns
     -------
     list of str
-        "dataset NAME in FILE".  A ledger does not say which table it is of, so a table of the same attributes
-        is found too.
+        "FILE has dataset NAME", or several names, for each file.  A ledger does not say which table it is of,
+        so a table of the same attributes is found too.
 
     Notes
     -----
@@ -38,20 +38,27 @@ def twins(file: Path, dataset: str, domain: Domain) -> list[str]:
     found = []
     for path in sorted(file.parent.iterdir()):
         with suppress(OSError, sqlite3.Error, ValueError, KeyError, TypeError):
-            own = path.samefile(file)
-            for name, attributes in _datasets(path):
-                if set(attributes) == set(domain) and not (own and name == dataset):
-                    found.append(f"dataset {name} in {path.name}")
+            mine = path.samefile(file)
+            names = sorted(
+                name
+                for name, attributes in _datasets(path)
+                if set(attributes) == set(domain) and not (mine and own(name))
+            )
+            if names:
+                more = f" and {len(names) - 1} more" if names[1:] else ""
+                found.append(f"{path.name} has dataset {names[0]}{more}")
     return found
 
 
 def _datasets(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Name and attributes of each dataset that a file keeps."""
-    if not path.is_file():
+    """
+    Name and attributes of each dataset that a file keeps.
+
+    SQLite alone may open what it uses: POSIX drops the locks that a process has on a file when it closes
+    any descriptor of it, and then another process takes the log of writes away from under this one.
+    """
+    if path.name.endswith(_BESIDE) or not path.is_file():
         return
-    with path.open("rb") as start:
-        if start.read(len(_MAGIC)) != _MAGIC:
-            return
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
         for name, settings in connection.execute("SELECT name, settings FROM lapras_dataset"):
             yield name, [attribute for attribute, _ in json.loads(settings)["domain"]]

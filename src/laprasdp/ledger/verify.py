@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
+from laprasdp.ledger.engine import Database
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.format import kind_of, read_entry, units_of
 from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
@@ -38,7 +39,7 @@ class Finding:
         return self.what if self.position is None else f"entry {self.position}: {self.what}"
 
 
-def verify(ledger: SQLLedger, *, noted: Head | None = None) -> list[Finding]:
+def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = True) -> list[Finding]:
     """
     Check a whole ledger; no policy, no table and no noise is needed.
 
@@ -47,6 +48,8 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None) -> list[Finding]:
     ledger : SQLLedger
     noted : Head, optional
         An earlier `ledger.head` that was noted elsewhere: an older copy of the ledger does not have it.
+    database : bool
+        Whether the database is checked as a whole, too; see `damage`.
 
     Returns
     -------
@@ -60,21 +63,25 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None) -> list[Finding]:
     LedgerError
         The database cannot be read at all, or has no such dataset.
     """
-    found = [Finding(None, f"the file is damaged: {line}") for line in ledger.database.damage()]
+    found = damage(ledger.database) if database else []
     try:
         dataset, (head, rows) = ledger.dataset, ledger.snapshot()
     except LedgerError as error:
         if not found:
             raise
         return [*found, Finding(None, str(error))]
-    with ledger.database.transaction(write=False) as connection:
-        found += [
-            Finding(None, f"nothing guards {table} against changes any more")
-            for table in unguarded(connection)
-        ]
     found += _chain(dataset, head, rows, noted)
     found += _Replay(dataset).findings(list(_decoded(rows, dataset, found)))
     return sorted(found, key=lambda finding: (finding.position is not None, finding.position or 0))
+
+
+def damage(database: Database) -> list[Finding]:
+    """What is wrong with a database as a whole, whatever ledgers are in it."""
+    found = [f"the file is damaged: {line}" for line in database.damage()]
+    with suppress(LedgerError), database.transaction(write=False) as connection:
+        tables = unguarded(connection)
+        found += [f"nothing guards {table} against changes any more" for table in tables]
+    return [Finding(None, what) for what in found]
 
 
 def _chain(dataset: Dataset, head: Head, rows: list[Row], noted: Head | None) -> Iterator[Finding]:
