@@ -34,7 +34,7 @@ from laprasdp.privacy.budget import MU_BITS
 
 PROCESSES = 8
 ASKS = int(os.environ.get("LAPRAS_RACE_ASKS", "60"))
-LONG = 60 + ASKS  # seconds after which a race counts as a deadlock
+LONG = 300 + ASKS  # seconds after which a race counts as a deadlock
 SIDE = max(12, 4 * int(ASKS**0.5))  # (SIDE - 1)² statements
 DOMAIN = lp.Domain(a=lp.Integers(0, SIDE - 1), b=lp.Integers(0, SIDE - 1))
 SPAWN = multiprocessing.get_context("spawn")
