@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from experiments.data import Data
+from experiments.study import TABLE, Study, leave_out, log_of
 from laprasdp import Bins, Domain
+from laprasdp.datasets import path
 from laprasdp.predict.frequency import Frequency
 from laprasdp.predict.log import Log
 from laprasdp.predict.mixture import Mixture
@@ -20,7 +23,6 @@ from laprasdp.predict.template import Key, Splitter
 
 SIZES = (50, 100, 200, 500)
 FIRST = 500
-TABLE = "t"
 
 
 def brushes(folder: Path, name: str) -> tuple[Domain, dict[str, list[tuple[str, Key]]]]:
@@ -59,14 +61,22 @@ def brushes(folder: Path, name: str) -> tuple[Domain, dict[str, list[tuple[str, 
     return domain, users
 
 
-def log_of(domain: Domain, users: dict[str, list[tuple[str, Key]]]) -> Log:
-    """One user after another, as if they had come one after the other; each is a session."""
-    numbers: dict[Key, int] = {}
-    ids = [numbers.setdefault(key, len(numbers)) for own in users.values() for _, key in own]
-    inside = [place for place, own in enumerate(users.values()) for _ in own]
-    return Log(
-        domain, TABLE, tuple(numbers), np.array(ids, dtype=np.int32), None, np.array(inside, dtype=np.int32)
-    )
+def study(data: Data, place: int, horizon: int) -> Study:
+    """The first brushes of the `place`-th user of the flights, learned from the ten others."""
+    data.file("workloads/crossfilter_traces.parquet")
+    domain, users = brushes(data.file("workloads"), "flights")
+    streams = {user: tuple(key for _, key in own) for user, own in users.items()}
+    user = list(streams)[place]
+    trained = [other for other in streams if other != user]
+    return leave_out(user, flights(), domain, streams, horizon, trained)
+
+
+def flights() -> pd.DataFrame:
+    """The real table, times of day as hours, as the views of the study showed them."""
+    table = pd.read_parquet(path("flights"))
+    for column in ("ARR_TIME", "DEP_TIME"):
+        table[column] = table[column] // 100 % 24
+    return table
 
 
 def hits(
@@ -109,7 +119,8 @@ def main() -> int:
     domain, users = brushes(given.data, given.table)
     rows: dict[str, list[dict[int, float]]] = {}
     for user, own in users.items():
-        log = log_of(domain, {name: lines for name, lines in users.items() if name != user})
+        others = {name: [key for _, key in lines] for name, lines in users.items() if name != user}
+        log = log_of(domain, others)
         stream = [key for _, key in own][:FIRST]
         for name, predictor, choose, every in (
             ("frequency", Frequency(), learned, FIRST),

@@ -20,8 +20,8 @@ from experiments.workload import BUDGET, ranges
 from laprasdp.datasets import path
 
 STATE = "ORIGIN_STATE_ABR"
-_RANGE = re.compile(r"(\w+) >= ([-\d.]+) and \1 < ([-\d.]+)")
-_VALUE = re.compile(r"(\w+) = '([^']*)'")
+RANGE = re.compile(r"(\w+) >= ([-\d.]+) and \1 < ([-\d.]+)")
+VALUE = re.compile(r"(\w+) = '([^']*)'")
 
 Filter = tuple[frozenset[str], ...]
 """A conjunction of disjunctions of terms, each disjunction over one attribute."""
@@ -84,7 +84,7 @@ def requests(interactions: list[dict[str, Any]]) -> list[Request]:
         asked += [other for other in graph if other != name and name in _above(graph, other)]
         for other in asked:
             parts = frozenset(part for one in _passed(graph, other) for part in one)
-            if graph[other].binned or any(_attribute(part) == STATE for part in parts):
+            if graph[other].binned or any(attribute(part) == STATE for part in parts):
                 found.append(Request(graph[other].binned, parts))
     return found
 
@@ -106,7 +106,7 @@ def _passed(graph: dict[str, _Viz], name: str) -> Iterator[Filter]:
         yield from (graph[source].own, graph[source].selection)
 
 
-def _attribute(part: frozenset[str]) -> str:
+def attribute(part: frozenset[str]) -> str:
     return next(iter(part)).split(" ", 1)[0]
 
 
@@ -121,7 +121,7 @@ def read_filter(text: str) -> Filter:
     [["DEST = 'LAX'", "DEST = 'MIA'"], ['TAXI_IN >= 14.0 and TAXI_IN < 21.0']]
     """
     parts: dict[str, set[str]] = {}
-    for term in itertools.chain(_RANGE.finditer(text), _VALUE.finditer(text)):
+    for term in itertools.chain(RANGE.finditer(text), VALUE.finditer(text)):
         parts.setdefault(term[1], set()).add(term[0])
     return tuple(frozenset(parts[name]) for name in sorted(parts))
 
@@ -224,7 +224,7 @@ def counting(asked: list[Request], horizon: int) -> tuple[Ints, Ints, Ints] | No
     if len(plan) < horizon:
         return None
     used = list(dict.fromkeys(request for request, _ in plan))
-    kinds = sorted({_attribute(part) for request in used for part in request.parts} - {STATE})
+    kinds = sorted({attribute(part) for request in used for part in request.parts} - {STATE})
     held = np.ones((len(used), 1), dtype=bool)  # of each request, on every combination of what it tells apart
     rows = np.ones((len(used), len(codes)), dtype=bool)
     for kind in kinds:
@@ -255,24 +255,24 @@ def _admits(request: Request, kind: str, values: Any) -> Any:
     """Which values of one attribute pass the request's parts on it."""
     passes = np.ones(len(values), dtype=bool)
     for part in request.parts:
-        if _attribute(part) == kind:
+        if attribute(part) == kind:
             passes &= np.any([_term(term, values) for term in part], axis=0)
     return passes
 
 
 def _term(term: str, values: Any) -> Any:
-    if found := _RANGE.fullmatch(term):
+    if found := RANGE.fullmatch(term):
         return (values >= float(found[2])) & (values < float(found[3]))  # NULL is nan, and passes nothing
-    found = _VALUE.fullmatch(term)
+    found = VALUE.fullmatch(term)
     assert found
     return values == (float(found[2]) if values.dtype.kind == "f" else found[2])
 
 
 def _representatives(kind: str, used: list[Request]) -> Any:
     """A value of every class that the terms on one attribute tell apart, NULL and any other included."""
-    terms = {term for request in used for part in request.parts if _attribute(part) == kind for term in part}
-    numbers = [float(end) for term in terms for found in _RANGE.finditer(term) for end in found.groups()[1:]]
-    texts = [found[2] for term in terms for found in _VALUE.finditer(term)]
+    terms = {term for request in used for part in request.parts if attribute(part) == kind for term in part}
+    numbers = [float(end) for term in terms for found in RANGE.finditer(term) for end in found.groups()[1:]]
+    texts = [found[2] for term in terms for found in VALUE.finditer(term)]
     if numbers or kind == "YEAR_DATE":
         return np.array([-np.inf, np.nan, *numbers, *map(float, texts)])
     return np.array([*texts, "\0"], dtype=object)

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -303,3 +305,15 @@ def test_schema() -> None:
 )
 def test_kind_of(spelled: str, kind: str | None) -> None:
     assert kind_of(spelled) == kind
+
+
+def test_no_progress_bar_is_drawn_into_what_a_program_prints() -> None:
+    """DuckDB draws one after two seconds where the main module has no file, as in a worker process."""
+    program = (
+        "import duckdb, pandas; from laprasdp.data.duckdb import DuckDBTable; from laprasdp import *;"
+        "table = DuckDBTable(pandas.DataFrame({'a': [1]}), Domain(a=Integers(0, 1)), name='t');"
+        "read = \"SELECT current_setting('enable_progress_bar')\";"
+        "print(duckdb.connect().execute(read).fetchall(), table._connection.execute(read).fetchall())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[(True,)]", "[(False,)]"]

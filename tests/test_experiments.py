@@ -19,9 +19,8 @@ import pytest
 import threadpoolctl
 
 import laprasdp as lp
-from experiments import data, idebench, run
+from experiments import brush, data, idebench, run
 from experiments.__main__ import NAMES, main, named
-from experiments.brush import brushes
 from experiments.comparison import compare, printed
 from experiments.contender import INDEPENDENT, OFFLINE, lapras, own
 from experiments.experiment import Cell, Skipped
@@ -342,7 +341,7 @@ def test_predictions_of_a_workflow_cover_the_overlap(shelf: data.Data) -> None:
 
 
 def test_a_user_who_was_left_out_is_predicted_by_the_others(shelf: data.Data) -> None:
-    rows = predictor.measure(shelf, 0, 20, ("primm",), 0)
+    rows = predictor.measure("brushes", shelf, 0, 20, ("primm",), 0)
     found = {(row["method"], row["predictor"]): row for row in rows}
     assert len(found) == len(rows) == 5
     none, learned, oracle = (found["primm", name] for name in ("none", "learned", "oracle"))
@@ -355,8 +354,8 @@ def test_a_user_who_was_left_out_is_predicted_by_the_others(shelf: data.Data) ->
 
 
 def test_answers_are_those_of_the_real_flights(shelf: data.Data) -> None:
-    domain, _ = brushes(shelf.file("workloads"), "flights")
-    table = DuckDBTable(predictor.flights(), domain, name="t")
+    domain, _ = brush.brushes(shelf.file("workloads"), "flights")
+    table = DuckDBTable(brush.flights(), domain, name="t")
     text = "SELECT COUNT(*) FROM t WHERE ARR_TIME >= 6 AND ARR_TIME < 12 AND DISTANCE >= 0 AND DISTANCE < 500"
     (query,) = parse(text, domain, "t").queries
     true = pd.read_parquet(path("flights"))

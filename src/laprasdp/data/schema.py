@@ -248,7 +248,9 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:", config=_CONFIG | {"threads": min(4, os.cpu_count() or 1)})
+    connection = duckdb.connect(":memory:", config=_CONFIG | {"threads": min(4, os.cpu_count() or 1)})
+    connection.execute("SET enable_progress_bar = false")  # it would be drawn into what a program prints
+    return connection
 
 
 def _struct(fields: Mapping[str, str]) -> exp.Expr:

@@ -22,7 +22,7 @@ _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first 
 _QUICK = 200  # up to so many cells a design takes well under a second, and tries more
 _MOSTLY = 0.6  # overlap from which on a design trusts the predictions more than later batches need it to
 _ALL = 1 - 1e-3  # as good as everything, where nothing else is expected
-_CAUTIOUS = {False: (0.05, 0.75), True: (0.8, 0.25)}  # trust and share for few cells, and for many
+_CAUTIOUS = {False: (0.03, 0.75), True: (0.8, 0.25)}  # trust and share for few cells, and for many
 
 
 @dataclass(frozen=True)

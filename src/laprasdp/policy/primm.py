@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.ledger.estimate import Estimate, Source
 from laprasdp.ledger.ledger import Entry, Release, Reply
@@ -70,8 +72,8 @@ class Primm(Policy):
         if self.seen not in self._replans or self.seen == self._batched or not self.places:
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
-        predicted = self.pacing.left(self.seen) - others
-        return self._batch(predicted, others) if predicted > 0 else None
+        weights, predicted = self._still_to_come(self.pacing.left(self.seen) - others)
+        return self._batch(weights, predicted, others) if predicted > 0 else None
 
     def recall(self, query: Query) -> Estimate | None:
         known = super().recall(query)
@@ -103,6 +105,34 @@ class Primm(Policy):
     def covariance(self, queries: Sequence[Query]) -> Floats | None:
         return self.belief.covariance(list(queries)) if self._opened else None
 
+    def _still_to_come(self, predicted: float) -> tuple[Floats, float]:
+        """
+        What is known by now of the predicted queries to come, if so many are expected.
+
+        Returns
+        -------
+        (m,) array
+            Share of each in those that are asked for the first time; all 0 if none is left.
+        float
+            How many of them are expected.
+
+        Notes
+        -----
+        A query that was answered costs nothing when it comes again.  For another one the statements that
+        went by without it speak against it: λ is the mean of a Gamma prior of shape one, which t statements
+        bring to λ/(1 + λt).  The share of first times is that of the predicted queries so far.
+        """
+        weights = self.setting.importance
+        if self.setting.reading.repeats == "pay" or predicted <= 0:
+            return weights, predicted
+        answered = np.array([query.key in self._known for query in self.setting.predictions])
+        each = predicted / self.pacing.left(self.seen) * weights
+        weights = np.where(answered, 0.0, weights / (1 + each * self.seen))
+        hits = max(self.seen - self.measured, 0)
+        share = min((1 + float(answered.sum())) / (1 + hits), 1.0)
+        whole = float(weights.sum())
+        return (weights / whole, share * predicted) if whole > 0 else (weights, 0.0)
+
     def _planned_row(self, query: Query) -> Measurement | None:
         """The row for `query` in this state; recall and grant ask for the same one."""
         if not self._opened:
@@ -117,7 +147,7 @@ class Primm(Policy):
         """The next release before the stream when `made` batches have been released; None after the last."""
 
     @abstractmethod
-    def _batch(self, predicted: float, others: float) -> Grant | None:
+    def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         """A further release for the predicted queries, if it pays, with so many of both kinds expected."""
 
     @abstractmethod

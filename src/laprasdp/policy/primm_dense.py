@@ -88,9 +88,9 @@ class PrimmDense(Primm):
             return self._pure_grant()
         return self._granted(self._grid(self._design.strategy * self._norm(self._design.first)), 0)
 
-    def _batch(self, predicted: float, others: float) -> Grant | None:
+    def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = float(self._slack().min())
-        share = self._better_share(predicted, others, slack) if slack > _LEAST else 0.0
+        share = self._better_share(weights, predicted, others, slack) if slack > _LEAST else 0.0
         if share == 0:
             return None
         norm = self._norm((slack * share - 4) / self.accounting.total)
@@ -180,15 +180,16 @@ class PrimmDense(Primm):
         """Rows on the grid, rounded toward zero, so that no cell is charged more than intended."""
         return Rows(self._written(np.trunc(rows * 2.0**_BITS).astype(np.int64)), 1, bits=_BITS)
 
-    def _better_share(self, predicted: float, others: float, slack: float) -> float:
+    def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
+        still = Predicted(self._predicted.vectors, weights)
         unit, even = self._design.batch.T @ self._design.batch, self._design.background
         half, left = np.full(len(unit), 0.5), self._units(slack)
         best, chosen = math.inf, 0.0
         for share in _SHARES:
             precision = self.belief.precision + unit * (left * share)
             inverse = np.asarray(np.linalg.inv(precision))
-            known = self._predicted.deviation(inverse)
+            known = still.deviation(inverse)
             halfway = np.linalg.inv(precision + even * (left * (1 - share) / 2))  # rows measured by then help
             before = float(half @ halfway @ half) + float(halfway.trace()) / 4
             each = left * (1 - share) / (others + 1)

@@ -92,11 +92,11 @@ class PrimmProduct(Primm):
             return self._granted(self.design.prior, 0)
         return self._granted(self._first, 0) if made == 1 and self._first is not None else None
 
-    def _batch(self, predicted: float, others: float) -> Grant | None:
+    def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
         if slack <= _LEAST or self.design.encode is None:
             return None
-        share = self._better_share(predicted, others, slack)
+        share = self._better_share(weights, predicted, others, slack)
         rows = self._batch_of((slack - 4) * share) if share else None
         return None if rows is None else self._granted(rows, 0)
 
@@ -210,7 +210,7 @@ class PrimmProduct(Primm):
         except (BudgetExhausted, UnsupportedQuery):
             return None
 
-    def _better_share(self, predicted: float, others: float, slack: float) -> float:
+    def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
         assert self.design.encode is not None
         m, left = len(self.setting.predictions), self._power(slack)
@@ -220,6 +220,6 @@ class PrimmProduct(Primm):
             after = deviations(posterior(joint, self.design.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], each).mean()) if others else 0.0
-            totals.append(predicted * float(self.setting.importance @ after[:m]) + others * rest)
+            totals.append(predicted * float(weights @ after[:m]) + others * rest)
         place = int(np.argmin(totals))
         return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

@@ -62,6 +62,7 @@ class LogSource:
         if not self._path.stat().st_size:
             raise ConfigError(f"{self._path}: it is empty; a log holds at least one statement")
         self._connection = duckdb.connect()
+        self._connection.execute("SET enable_progress_bar = false")
         try:
             found = self._open(table)
         except duckdb.Error as error:
