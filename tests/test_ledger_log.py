@@ -47,12 +47,18 @@ class Log:
     def whole(self) -> bytes:
         return Path(f"{self.file}-wal").read_bytes()
 
-    def copied(self, log: bytes) -> Path:
+    @property
+    def index(self) -> bytes:
+        return Path(f"{self.file}-shm").read_bytes()
+
+    def copied(self, log: bytes, index: bytes | None = None) -> Path:
         """The files with this log, as after a crash."""
         self._copies += 1
         file = self.file.with_name(f"copy{self._copies}.db")
         file.write_bytes(self.file.read_bytes())
         Path(f"{file}-wal").write_bytes(log)
+        if index is not None:
+            Path(f"{file}-shm").write_bytes(index)
         return file
 
 
@@ -141,6 +147,37 @@ def test_a_log_that_ends_early_looks_like_a_crash(log: Log) -> None:
         assert (found.lost, found.what.endswith("ends in a write that was not finished")) == (False, True)
     for length in (0, 1, 31):
         assert broken(log.copied(whole[:length])) is None
+
+
+def test_the_index_tells_a_log_that_was_cut_from_one_that_ends(log: Log) -> None:
+    whole, frame = log.whole, 24 + log.size
+    frames = (len(whole) - 32) // frame
+    assert broken(log.copied(whole, log.index)) is None
+    for count in range(1, frames):
+        found = broken(log.copied(whole[: 32 + count * frame], log.index))
+        assert found is not None
+        assert found.lost
+        assert found.what.endswith(f"breaks off at frame {count + 1}, where {frames} are finished")
+
+
+def test_the_write_of_a_second_process_that_was_killed_over_the_first_is_no_loss(log: Log) -> None:
+    before, index = log.whole, log.index  # the first was killed when its frames were there, and not told
+    log.write(2 * log.size)
+    torn = log.whole[: len(before) + 24] + bytes(log.size) + log.whole[len(before) + 24 + log.size :]
+    alone, beside = broken(log.copied(torn)), log.copied(torn, index)
+    found = broken(beside)
+    assert alone is not None
+    assert alone.lost
+    assert found is not None
+    assert (found.lost, found.what.endswith("ends in a write that was not finished")) == (False, True)
+    assert rows(beside) == WRITES
+
+
+def test_an_index_of_another_log_is_not_believed(log: Log) -> None:
+    index = bytearray(log.index)
+    index[33] ^= 1
+    index[48 + 33] ^= 1  # its salts, in both copies
+    assert broken(log.copied(log.whole[: 32 + 24 + log.size], bytes(index))) is None
 
 
 def test_frames_of_an_older_log_are_no_loss(log: Log) -> None:

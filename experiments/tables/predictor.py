@@ -43,6 +43,7 @@ STUDIES: dict[str, Callable[[Data, int, int], Study]] = {
     "idebench": workflow.study,
     "skyserver": skyserver.study,
 }
+SHORT = 100  # statements of brushes on which |P| is chosen, however long the stream is
 COLUMNS = 20_000
 _STUDIED: list[tuple[str, int, Sequence[int]]] = [
     ("brushes", 100, range(11)),
@@ -66,7 +67,8 @@ def measure(
 ) -> list[Row]:
     """All methods and predictors on one stream."""
     study = STUDIES[dataset](data, place, horizon)
-    size = best_size(dataset, data, place if dataset == "brushes" else 0, horizon)
+    brushed = dataset == "brushes"
+    size = best_size(dataset, data, place if brushed else 0, min(horizon, SHORT) if brushed else horizon)
     log, stream = study.tested.log, queries(study.tested)
     rows, told = list[Row](), dict(_told(study.tested, horizon, size))
 

@@ -248,9 +248,8 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=_CONFIG | {"threads": min(4, os.cpu_count() or 1)})
-    connection.execute("SET enable_progress_bar = false")  # it would be drawn into what a program prints
-    return connection
+    config = _CONFIG | {"threads": min(4, os.cpu_count() or 1)}
+    return duckdb.connect(":memory:", config=config).execute("SET enable_progress_bar = false")
 
 
 def _struct(fields: Mapping[str, str]) -> exp.Expr:
@@ -391,9 +390,8 @@ def _describe(opened: Source) -> tuple[Column, ...]:
 
 def _parquet_names(opened: Source, fallback: list[str]) -> list[str]:
     query = "SELECT name, num_children FROM parquet_schema(?)"
-    rows = opened.connection.execute(query, [opened._pattern]).fetchall()[1:]
     names, skip = [], 0
-    for name, children in rows:
+    for name, children in opened.connection.execute(query, [opened._pattern]).fetchall()[1:]:
         if skip == 0:
             names.append(name)
         else:

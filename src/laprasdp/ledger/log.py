@@ -2,12 +2,14 @@
 
 A log is a header and frames: a page each, with a checksum that goes on from the frame before.  SQLite reads
 up to the first frame that does not fit and drops the rest without a word; who writes next writes over it.
-The form is that of https://sqlite.org/fileformat2.html#the_write_ahead_log
+The form is that of https://sqlite.org/fileformat2.html#the_write_ahead_log, and of
+https://sqlite.org/walformat.html#the_wal_index_file_format for the index.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-_HEADER, _FRAME = 32, 24  # bytes
+_HEADER, _FRAME, _INDEX = 32, 24, 48  # bytes
 _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}  # of words in checksums, by the log's first word
 _SIZES = [2**power for power in range(9, 17)]
 _TRIES, _PAUSE = 20, 0.01
@@ -47,23 +49,27 @@ def broken(file: Path) -> Break | None:
     Parameters
     ----------
     file : Path
-        That nobody has opened since the damage was done.
+        That nobody has opened since the damage was done, and that this process does not hold open: it would
+        lose its locks on the index.
 
     Notes
     -----
-    A write whose last frame is there was finished, and SQLite begins the next one when it is on the disk.  So
-    last frames behind one that does not fit show a loss, of the log's last write at least.  What a crash
-    leaves shows none: frames without a last one, a part of a frame, frames of an older log.  Therefore a log
-    that was cut short looks like a crash.  The other way round, a machine that loses power while it writes
-    may leave what looks like a loss of the last write, whose answer nobody was shown.
+    Where the index of the log is there, it says how many frames are finished: a break before that is a loss,
+    and one behind it is none.  Where it is not, a write whose last frame is there was finished, and SQLite
+    begins the next one when it is on the disk.  So last frames behind one that does not fit show a loss, of
+    the log's last write at least.  What a crash leaves shows none: frames without a last one, a part of a
+    frame, frames of an older log.  Then a log that was cut short looks like a crash.  The other way round, a
+    power failure, or two kills and a lost index, may leave what looks like a loss of the last write, whose
+    answer nobody was shown.
     """
     path, before = Path(f"{file}-wal"), None
     for _ in range(_TRIES):
+        index = _start(Path(f"{file}-shm"))  # before the log, which is written first
         try:
             log = path.read_bytes()
         except OSError:
             return None  # what else is wrong with it SQLite says
-        found = _look(log)
+        found = _look(log, index)
         if found is None or log == before:
             break
         before = log  # somebody may be writing it
@@ -71,7 +77,24 @@ def broken(file: Path) -> Break | None:
     return found and replace(found, what=f"its log of writes, {path.name}, {found.what}")
 
 
-def _look(log: bytes) -> Break | None:
+def _start(index: Path) -> bytes:
+    """The two copies of the header of a log's index; shorter where it cannot be read."""
+    try:
+        with index.open("rb") as file:
+            return file.read(2 * _INDEX)
+    except OSError:
+        return b""
+
+
+def _finished(index: bytes, salts: bytes) -> int | None:
+    """How many frames are finished, by an index of the log with these salts."""
+    one, two = index[:_INDEX], index[_INDEX:]
+    if len(two) < _INDEX or one != two or not one[12] or one[32:40] != salts:
+        return None
+    return int.from_bytes(one[16:20], sys.byteorder)
+
+
+def _look(log: bytes, index: bytes) -> Break | None:
     if len(log) <= _HEADER:
         return None
     magic, _, size, _, *salts, first, second = struct.unpack(">8I", log[:_HEADER])
@@ -93,11 +116,14 @@ def _look(log: bytes) -> Break | None:
             break
         own[place] = True  # salts are not summed: they alone are damaged
     end = count if fits.all() else int(fits.argmin())
-    finished = int((own[end:] & (heads[end:, 1] != 0)).sum())
-    if finished:
-        what = f"breaks off at frame {end + 1} of {count}, before the end of {finished} finished writes"
+    known = _finished(index, log[16:24])
+    lasts = int((own[end:] & (heads[end:, 1] != 0)).sum())
+    if known is None and lasts:
+        what = f"breaks off at frame {end + 1} of {count}, before the end of {lasts} finished writes"
         return Break(what, True)
-    if _HEADER + count * (_FRAME + size) < len(log):
+    if known is not None and known > end:
+        return Break(f"breaks off at frame {end + 1}, where {known} are finished", True)
+    if lasts or _HEADER + count * (_FRAME + size) < len(log):
         return Break("ends in a write that was not finished", False)
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from laprasdp.ledger.settings import Settings, check_settings, domain_of
 _OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
+_HELD = weakref.WeakSet[Database]()  # what this process has open: SQLite drops nothing then
 _HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
 _MOVE_HEAD = (
@@ -297,7 +299,9 @@ class _Writing:
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
-    _check_log(database)
+    if database.is_sqlite and database.name not in {other.name for other in _HELD}:
+        _check_log(database.name)
+    _HELD.add(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
@@ -309,18 +313,18 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     return database
 
 
-def _check_log(database: Database) -> None:
+def _check_log(name: str) -> None:
     """Whether writes are lost that SQLite would drop in silence when it opens the file."""
-    found = broken(Path(database.name)) if database.is_sqlite else None
+    found = broken(Path(name))
     if found is None:
         return
     if found.lost:
         raise LedgerError(
-            f"the ledger {database.name}: {found.what}: answers that were shown may be lost; it stays "
+            f"the ledger {name}: {found.what}: answers that were shown may be lost; it stays "
             "closed, restore a backup"
         )
     warnings.warn(
-        f"the ledger {database.name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
+        f"the ledger {name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
         "file was cut short, answers are lost: verify it with a head that was noted",
         stacklevel=4,
     )
