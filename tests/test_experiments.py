@@ -53,8 +53,9 @@ VIEWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> data.Data:
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> data.Data:
     """A data directory with one made workflow, brushes of five made people, and nothing else."""
+    monkeypatch.setitem(predictor.SIZES, "brushes", (500,))  # to compare sizes takes a while
     folder = tmp_path / "data" / "idebench" / "default_workflows"
     folder.mkdir(parents=True)
     (folder / "made.json").write_text(json.dumps({"interactions": WORKFLOW}))

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 BUDGET = Budget(1.0, 1e-6)
 SIZES = {
     "brushes": (0, 50, 100, 200, 500),
-    "idebench": (0, 50, 100, 200),  # 500 conjunctions of many attributes take minutes to design for
-    "skyserver": (0, 50, 100, 200),  # of 359 windows
+    "idebench": (0, 50, 100),  # 500 conjunctions of many attributes take minutes to design for
+    "skyserver": (0, 50, 100),  # of 359 windows
 }
 STUDIES: dict[str, Callable[[Data, int, int], Study]] = {
     "brushes": brush.study,
