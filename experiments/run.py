@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -173,7 +175,7 @@ def _finish(
                 keep(name, cell.key, _run(cell))
             return skipped
         context = multiprocessing.get_context("spawn")
-        with _single_threaded(), ProcessPoolExecutor(workers, context) as pool:
+        with _single_threaded(), ProcessPoolExecutor(workers, context, initializer=_end_together) as pool:
             running: dict[Future[Any], tuple[str, str]] = {
                 pool.submit(_run, cell): (name, cell.key) for name, cell in waiting
             }
@@ -183,6 +185,19 @@ def _finish(
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
     return skipped
+
+
+def _end_together() -> None:
+    """Let this worker end when the run is killed, which cannot tell it."""
+    run = multiprocessing.parent_process()
+    assert run is not None
+    sentinel = run.sentinel
+
+    def wait() -> None:
+        multiprocessing.connection.wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextmanager
