@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from experiments.experiment import Skipped
 from experiments.trial import Ints
 from laprasdp.datasets import path
 
@@ -26,6 +25,10 @@ GOWALLA = "gowalla-checkins"
 
 LOCATIONS = 100
 """Locations that the paper draws from Gowalla."""
+
+
+class Skipped(Exception):
+    """A cell cannot be run here, for want of data; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from experiments.data import Data
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from experiments.data import Data
-
 Size = Literal["smallest", "quick", "standard", "full"]
 Row = dict[str, Any]
-
-
-class Skipped(Exception):
-    """A cell cannot be run here; the message says why."""
 
 
 @dataclass(frozen=True)

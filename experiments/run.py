@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from experiments import picture
-from experiments.data import Data
-from experiments.experiment import Cell, Comparison, Experiment, Row, Size, Skipped
+from experiments.data import Data, Skipped
+from experiments.experiment import Cell, Comparison, Experiment, Row, Size
 from experiments.page import page
 from experiments.sheet import sheet
 from experiments.store import Store, finished, manifest

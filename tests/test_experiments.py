@@ -23,7 +23,7 @@ from experiments import brush, data, idebench, run
 from experiments.__main__ import NAMES, main, named
 from experiments.comparison import compare, printed
 from experiments.contender import INDEPENDENT, OFFLINE, lapras, own
-from experiments.experiment import Cell, Skipped
+from experiments.experiment import Cell
 from experiments.metric import errors, expected_mae, summary
 from experiments.store import Store
 from experiments.sweep import measure
@@ -86,7 +86,7 @@ def test_adult_is_complete() -> None:
 def test_what_is_missing_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
     found = data.find(tmp_path / "nowhere")
     assert found.root is None
-    with pytest.raises(Skipped, match=r"gowalla_checkin_grid.*missing; looked in .*nowhere"):
+    with pytest.raises(data.Skipped, match=r"gowalla_checkin_grid.*missing; looked in .*nowhere"):
         found.counts("gowalla-grid", 0)
 
 
@@ -110,7 +110,7 @@ def test_checkins_are_counted_by_location(tmp_path: Path) -> None:
     assert data.checkins(file).tolist() == [1, 3, 1]
     assert data.find(tmp_path).checkins == file
     assert data.GOWALLA in data.find(tmp_path).datasets
-    with pytest.raises(Skipped, match="gone is missing"):
+    with pytest.raises(data.Skipped, match="gone is missing"):
         data.checkins(tmp_path / "gone")
 
 
