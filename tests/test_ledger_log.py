@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import sqlite3
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from witness import STATEMENTS, opened
 
 from laprasdp.ledger.log import _sums, broken
+from laprasdp.ledger.sql import SQLLedger
 
 WRITES = 12
 
@@ -223,3 +227,28 @@ def test_a_writer_at_work_is_no_damage(log: Log) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+FREE = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as index:
+    try:
+        fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)  # who has the index open shares this byte
+    except OSError:
+        sys.exit("held")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="these are the locks of POSIX")
+@pytest.mark.parametrize("name", ["same", "url", "link"])
+def test_a_ledger_that_is_opened_again_keeps_its_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "ledger.db"
+    session = opened(SQLLedger(file))
+    session.ask(STATEMENTS[0])
+    (tmp_path / "link.db").symlink_to(file)
+    SQLLedger({"same": str(file), "url": "sqlite:///ledger.db", "link": "link.db"}[name])
+    other = subprocess.run([sys.executable, "-c", FREE, f"{file}-shm"], capture_output=True, text=True)
+    assert other.stderr.strip() == "held"

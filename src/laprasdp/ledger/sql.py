@@ -24,10 +24,12 @@ from laprasdp.ledger.log import broken
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
+_HELD = weakref.WeakSet[Database]()
+"""What this process may have open; POSIX drops its locks on a file when any descriptor of it is closed."""
+
 _OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
-_HELD = weakref.WeakSet[Database]()  # what this process has open: SQLite drops nothing then
 _HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
 _MOVE_HEAD = (
@@ -299,9 +301,11 @@ class _Writing:
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
-    if database.is_sqlite and database.name not in {other.name for other in _HELD}:
-        _check_log(database.name)
-    _HELD.add(database)
+    if database.is_sqlite:
+        file = os.path.realpath(database.name)  # as SQLite names what it keeps beside it
+        if file not in map(os.path.realpath, (other.name for other in _HELD)):  # else nothing is dropped
+            _check_log(file)
+        _HELD.add(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
