@@ -30,10 +30,12 @@ FORMAT = 1
 
 Form = dict[str, Any]
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 
 def canonical(form: Any) -> str:
     """JSON text that is the same for equal data."""
-    return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _JSON.encode(form)
 
 
 def write_entry(kept: Kept) -> str:

@@ -15,7 +15,8 @@ from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
 from laprasdp.sql.group import group_by, group_levels, group_queries, order_by
 from laprasdp.sql.predicate import Column, Scope, same_name
-from laprasdp.sql.syntax import Node, clauses, clip, only, read, spell_node, too_deep, unsupported
+from laprasdp.sql.shapes import Shapes
+from laprasdp.sql.syntax import Node, clauses, clip, only, spell_node, too_deep, unsupported
 from laprasdp.sql.truth import Truth
 
 
@@ -46,7 +47,7 @@ class Statement:
     aggregate: str = "count"
 
 
-def parse(text: str, domain: Domain, table: str) -> Statement:
+def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -> Statement:
     """
     Read one statement; nothing private is looked at and nothing is charged.
 
@@ -56,6 +57,8 @@ def parse(text: str, domain: Domain, table: str) -> Statement:
     domain : Domain
     table : str
         The declared name of the one table.
+    shapes : Shapes, optional
+        What was read before; without, sqlglot reads every text.
 
     Returns
     -------
@@ -82,7 +85,8 @@ def parse(text: str, domain: Domain, table: str) -> Statement:
     """
     text = text.strip()
     try:
-        return _statement(text, read(text), domain, table)
+        with (shapes or Shapes()).read(text) as select:
+            return _statement(text, select, domain, table)
     except RecursionError:
         raise too_deep() from None
     except UnsupportedQuery as error:
@@ -120,8 +124,7 @@ def _statement(text: str, select: exp.Select, domain: Domain, table: str) -> Sta
     levels = group_levels(by, order)
     tensor = truth.tensor(domain, weighs, truth.join([*conditions, counted], least=True))
     if not by:
-        names = [domain.names[axis] for axis in tensor.axes]
-        query = Query(domain, dict(zip(names, tensor.labels, strict=True)), tensor.weights)
+        query = Query.over(domain, tensor.axes, tensor.labels, tensor.weights).canonical()
         return Statement(text, (query,), aggregate=name)
     return Statement(
         text,

@@ -23,6 +23,7 @@ from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
 MAX_WORK = 300_000_000
 MAX_DIGITS = 38
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 _COMPARISONS: dict[type, Op] = {
     exp.EQ: "=",
@@ -363,10 +364,10 @@ def _compare_constants(op: Op, left: Value, right: Value) -> bool | None:
 
 
 def _number(text: str) -> Value:
-    if re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE) is None:
+    if _NUMBER.fullmatch(text) is None:
         raise QuerySyntaxError(f"{clip(text)} is not a number")
     if "e" not in text.lower() and sum(map(str.isdigit, text)) <= MAX_DIGITS:
-        return Value(Fraction(text))
+        return Value(Fraction(int(text) if text.isdigit() else text))
     try:
         return Value(Fraction(float(text)), True)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Statements that were read lately, by their text: the same text is read once."""
+"""Statements that were read lately, by their text: the same text is read once, and the same shape."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 from laprasdp.domain import Domain
 from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.shapes import Shapes
 
 ROOM = 2**25
 """Bytes that remembered statements may take, all together."""
@@ -35,6 +36,7 @@ class Reader:
         self._domain, self._table, self._room = domain, table, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self._taken = 0
+        self._shapes = Shapes()
         self._lock = threading.Lock()
 
     def parse(self, text: str) -> Statement:
@@ -43,7 +45,7 @@ class Reader:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text][0]
-        statement = parse(text, self._domain, self._table)
+        statement = parse(text, self._domain, self._table, self._shapes)
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:

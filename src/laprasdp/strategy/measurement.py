@@ -218,10 +218,9 @@ class Rows(Measurement):
         factor = max_rows**2 << MU_BITS
         if isinstance(self.matrix, int):
             factor *= self.matrix**2
-        distinct, where = np.unique(self._squares, return_inverse=True)
-        rounded_up = [-(-int(value) * factor >> 2 * self.bits) for value in distinct]
-        charged = np.array(rounded_up, dtype=np.int64)
-        amounts = charged[where].reshape(self._squares.shape)
+        squares = self._squares.reshape(-1).tolist()
+        charged = {value: -(-value * factor >> 2 * self.bits) for value in set(squares)}
+        amounts = np.array([charged[value] for value in squares], dtype=np.int64).reshape(self._squares.shape)
         if self._single:
             return self.queries[0].spread(amounts)
         return self._columns.spread(self.queries[0], amounts)
