@@ -1,4 +1,4 @@
-"""The real logs of the predictor experiment: workflows as SQL, windows of the sky, and how |P| is chosen."""
+"""The predictor experiment: workflows as SQL, windows of the sky, how |P| is chosen, and what is designed."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import laprasdp as lp
 from experiments import data, idebench, skyserver, workflow
 from experiments.tables import predictor
 from laprasdp.data.duckdb import DuckDBTable
@@ -90,3 +91,12 @@ def test_the_size_is_chosen_on_streams_held_out_of_the_log(
     assert {rows for rows, _ in asked} == {0}
     held_out = [predictor.queries(one) for one in study.held_out]
     assert all(stream in held_out for _, stream in asked)
+
+
+def test_a_release_is_designed_for_as_many_columns_as_it_can_be() -> None:
+    domain = lp.Domain({name: lp.Integers(0, 29) for name in "abcd"})
+    many = {lp.Query.count(domain, **{name: range(k)}): 1 / k for k in range(1, 25) for name in "abcd"}
+    kept = predictor.designable(many)
+    columns = lp.Workload(list(kept)).columns.values.shape[1]
+    assert 11**4 <= columns <= predictor.COLUMNS < 12**4
+    assert min(kept.values()) >= max(count for query, count in many.items() if query not in kept)
