@@ -21,7 +21,7 @@ _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables an
 _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
-_SHORTEST, _LONGEST = 0.0002, 0.001  # seconds between two tries to be the writer
+_SHORTEST, _LONGEST = 0.00005, 0.0005  # seconds between two tries to be the writer
 _DAMAGED = "it is damaged: verify it and restore a backup"
 _STATES = {
     "28P01": "user or password is wrong",
