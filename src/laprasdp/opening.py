@@ -24,7 +24,8 @@ from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.session import DEFAULT_POLICY, Session, now
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 
 KEY = "rows of persons"
 """Orders the rows of a person who has too many: the same at every opening, so that charges add up."""
@@ -167,6 +168,7 @@ def read_predictions(
         raise ConfigError(f"{len(predictions)} predictions, but {len(expected)} expected counts")
     counts = expected or [1.0] * len(predictions)
     found: dict[Query, Predicted] = {}
+    reader = Reader(domain, table)
     for place, (prediction, count) in enumerate(zip(predictions, counts, strict=True), start=1):
         if not 0 < count < math.inf:
             raise ConfigError(f"prediction {place}: an expected count is a positive number, not {count!r}")
@@ -176,7 +178,7 @@ def read_predictions(
                     raise UnsupportedQuery("the query is over another domain")
                 parsed = Statement(text=describe(prediction), queries=(prediction.canonical(),))
             else:
-                parsed = parse(prediction, domain, table)
+                parsed = reader.parse(prediction)
             if all(query.is_zero for query in parsed.queries):
                 raise UnsupportedQuery("no cell of the declared domain can match it")
         except UnsupportedQuery as error:

@@ -15,7 +15,8 @@ from laprasdp.predict.judge import meaning
 from laprasdp.predict.log import Log, Provenance, provenance_named
 from laprasdp.predict.model import Context, Predictor
 from laprasdp.query import Query
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 
 FORMAT, VERSION = "laprasdp predictions", 1
 
@@ -112,9 +113,10 @@ def make_forecast(
         )
     found: dict[bytes, tuple[Statement, float]] = {}
     spread = predictor.expected_counts(horizon, context or Context())
+    reader = Reader(log.domain, log.table)
     for key, expected in spread.ranked(log, 2 * count + 50):
         try:
-            statement = parse(key.text, log.domain, log.table)
+            statement = reader.parse(key.text)
         except UnsupportedQuery:
             continue
         if all(query.is_zero for query in statement.queries):
@@ -180,10 +182,10 @@ def read_forecast(path: str | os.PathLike[str], domain: Domain, table: str) -> F
             raise ValueError
     except (KeyError, TypeError, ValueError):
         raise ConfigError(f"{path} has been changed by hand and is not sound; {again}") from None
-    listed = []
+    listed, reader = [], Reader(domain, table)
     for place, (text, count) in enumerate(given, start=1):
         try:
-            listed.append(Expected(text, parse(text, domain, table).queries, count))
+            listed.append(Expected(text, reader.parse(text).queries, count))
         except UnsupportedQuery as error:
             raise ConfigError(f"{path}: prediction {place}: {error}") from None
     return Forecast(tuple(listed), rest, horizon, table, domain, provenance_named(row.get("provenance")))

@@ -9,7 +9,8 @@ from laprasdp.domain import Domain
 from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.template import Key
-from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
 
 MAX_PARSES = 10_000
 PATIENCE = 100
@@ -46,7 +47,7 @@ class Judge:
     """
 
     def __init__(self, domain: Domain, table: str) -> None:
-        self._domain, self._table = domain, table
+        self._domain, self._reader = domain, Reader(domain, table)
         self._seen: dict[str, list[set[str]]] = {}
         self._refused: dict[str, tuple[str, int]] = {}
         self._ladders: dict[str, Rungs] = {}
@@ -91,7 +92,7 @@ class Judge:
     def _read(self, key: Key) -> str | None:
         self.parsed += 1
         try:
-            statement = parse(key.text, self._domain, self._table)
+            statement = self._reader.parse(key.text)
         except OtherTable:
             return OTHER_TABLE
         except UnsupportedQuery as error:
