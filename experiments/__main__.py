@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             Console().print(_table(result))
     console.print(f"written to {chosen.out / 'index.html'}", highlight=False)
-    return 0 if all(result.rows for result in results) else 1
+    return 0 if all(result.rows and not result.failed for result in results) else 1
 
 
 def _table(result: Result) -> Table:

@@ -7,6 +7,7 @@ import multiprocessing.connection
 import os
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from experiments.page import page
 from experiments.sheet import sheet
 from experiments.store import Store, finished, manifest
 
+FAILED = "failed: "
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -39,7 +41,7 @@ class Result:
         In the order of the cells.
     comparisons : tuple of Comparison
     skipped : dict
-        Key of each cell that could not be run here, and why.
+        Key of each cell that could not be run here, or that failed, and why.
     manifest : dict
     """
 
@@ -48,6 +50,11 @@ class Result:
     comparisons: tuple[Comparison, ...]
     skipped: dict[str, str]
     manifest: dict[str, Any]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a cell ended in an error."""
+        return any(why.startswith(FAILED) for why in self.skipped.values())
 
 
 def run(
@@ -166,7 +173,8 @@ def _finish(
                 stores[name].add(key, seconds, rows)
             else:
                 if missing not in skipped[name].values():
-                    progress.console.print(f"{name}: skipped: {missing}", highlight=False)
+                    told = missing if missing.startswith(FAILED) else f"skipped: {missing}"
+                    progress.console.print(f"{name}/{key}: {told}", highlight=False, markup=False)
                 skipped[name][key] = missing
             progress.advance(tasks[name])
 
@@ -221,4 +229,8 @@ def _run(cell: Cell) -> tuple[float, list[Row], str | None]:
         rows, missing = cell.run(), None
     except Skipped as skip:
         rows, missing = [], str(skip)
+    except Exception as error:  # the hours of the other cells are not lost with it
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {error}"
+        rows, missing = [], f"{FAILED}{what} ({Path(where.filename).name}, line {where.lineno})"
     return time.perf_counter() - start, rows, missing

@@ -19,7 +19,7 @@ from experiments.__main__ import NAMES, main, named
 from experiments.comparison import compare, printed
 from experiments.contender import INDEPENDENT, OFFLINE, lapras
 from experiments.experiment import Cell
-from experiments.store import Store
+from experiments.store import Store, finished
 from experiments.sweep import measure
 from experiments.tables import estimator
 from experiments.trial import Trial
@@ -164,6 +164,25 @@ def test_a_cell_that_cannot_be_run_is_tried_again(tmp_path: Path) -> None:
     assert not result.rows
     assert all("idebench/default_workflows is missing; looked in" in why for why in result.skipped.values())
     assert not Store(tmp_path / "idebench", {}).finished
+
+
+def breaks() -> list[dict[str, Any]]:
+    raise ValueError("no [such] thing")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_cell_that_fails_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], workers: int
+) -> None:
+    chosen = named("estimator")
+    cells = [Cell("broken", breaks), Cell("sound", blas_threads)]
+    monkeypatch.setattr(type(chosen), "cells", lambda *_: cells)
+    monkeypatch.setattr(type(chosen), "draw", lambda *_: None)
+    monkeypatch.setattr(type(chosen), "compare", lambda *_: [])
+    assert main(["estimator", "--out", str(tmp_path), "--workers", str(workers)]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "estimator/broken: failed: ValueError: no [such] thing (test_experiments.py, line" in told
+    assert [cell["key"] for cell in finished(tmp_path / "estimator")] == ["sound"]
 
 
 def test_every_experiment_end_to_end(tmp_path: Path, shelf: data.Data) -> None:
