@@ -17,7 +17,7 @@ from experiments.reason import LIMIT, differs, explain
 from experiments.store import facts, whole
 
 HEAVY = ("query-heavy", "matrix-heavy")
-SHORT = {"query-heavy": "QH", "matrix-heavy": "MH"}
+SHORT = {"query-heavy": "QH", "matrix-heavy": "MH", "equal": "EQ", "reserve-heavy": "RH"}
 OWN = (
     ("primm", None, "gaussian"),
     ("histogram", None, "gaussian"),
@@ -33,10 +33,12 @@ beyond {LIMIT:.0%}, the number of the reason at the end, a question mark where n
 is printed: ours (exact), or ours alone for laplace-counts and cachedp, whose errors are sums of Laplace
 variables. The expectation is far above the median where more queries came than B̂ in some run and the
 reserve was halved for each. Errors are in records unless said. ε is given where more than the promised 1 is
-spent. QH is query-heavy, MH matrix-heavy. PRIMM, histograms, PMW and PrivateSQL are under Gaussian
-accounting, all else under basic composition. Adult's printed numbers stand beside both attributes,
-Gowalla's beside both tables.""".split()
+spent. QH is query-heavy, MH matrix-heavy, EQ equal, RH reserve-heavy. PRIMM, histograms, PMW, PrivateSQL
+and what is marked GDP are under Gaussian accounting, all else under basic composition. Adult's printed
+numbers stand beside both attributes, Gowalla's beside both tables.""".split()
 )
+BASIC = ("static", "smooth", "smooth-cache", "independent", "offline")
+"""In the paper under basic composition."""
 LAPLACE = ("laplace-counts", "cachedp")
 """Their errors are sums of Laplace variables, some more and some fewer; only medians of them are shown."""
 
@@ -59,7 +61,7 @@ class Sheet:
     Attributes
     ----------
     table, experiment, says : str
-        By number, or "text"; whose rows it shows; its heading.
+        By number, "text", or nothing where nothing is printed; whose rows it shows; its heading.
     columns : sequence of (method, split, accounting)
     heads : sequence of str
         Columns of the rows that name a line.
@@ -139,6 +141,37 @@ SHEETS = (
         "idebench",
         "IDEBench (text), flights by state of origin, S = |P| = 100",
         (*lapras("static", "smooth"), ("cachedp", None, "basic"), BASELINES[0], *OWN),
+    ),
+    Sheet(
+        "",
+        "splits",
+        "All splits, Adult's ages, S = |P| = 100",
+        lapras("static", "smooth", "smooth-cache", splits=tuple(SHORT)),
+    ),
+    Sheet(
+        "",
+        "robustness",
+        "Families and orders, Adult's ages, S = |P| = 100, all under Gaussian accounting",
+        (
+            *(("primm-known", None, "gaussian"), *OWN, *lapras("smooth", accounting="gaussian")),
+            *((method, None, "gaussian") for method in ("independent", "offline")),
+        ),
+        ("family", "order", "overlap"),
+    ),
+    Sheet(
+        "",
+        "flights",
+        "Four attributes of flights, 334,152 cells: expectations, at (1, 1e-6)",
+        (
+            *(
+                (method, None, "gaussian")
+                for method in ("primm", "primm-known", "clairvoyant", "independent")
+            ),
+            *lapras("static", "smooth", splits=HEAVY[1:], accounting="gaussian"),
+            *(("independent", None, "basic"), *lapras("static", "smooth", splits=HEAVY[1:])),
+        ),
+        ("S", "overlap"),
+        metrics=("expected_mae",),
     ),
 )
 
@@ -247,15 +280,16 @@ def _table(asked: Sheet, rows: Sequence[Row], reasons: _Reasons) -> Iterator[str
 
 
 def _label(column: Column) -> str:
-    method, split, _ = column
-    return f"{method} {SHORT[split]}" if split else method
+    method, split, accounting = column
+    marks = (SHORT[split] if split else "", "GDP" if accounting == "gaussian" and method in BASIC else "")
+    return " ".join(filter(None, (method, *marks)))
 
 
 def _cell(row: Row, asked: Sheet, metric: str, reasons: _Reasons) -> str:
     words = number(row[metric])
     if metric == "mae" and row["expected_mae"] is not None and row["method"] not in LAPLACE:
         words += f" ({number(row['expected_mae'])})"
-    one = beside(row, asked.table, metric, asked.metrics)
+    one = beside(row, asked.table, metric, asked.metrics) if asked.table else None
     if one is not None:
         words = f"{number(one.printed)} → {words} {number(one.ratio)}{reasons.mark(one)}"
     return words + (f", ε {row['epsilon_true']:.3g}" if row["epsilon_true"] > 1 + 1e-9 else "")
