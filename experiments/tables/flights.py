@@ -85,11 +85,11 @@ class Flights:
         "Carrier, state of origin, arrival delay and distance of flights; 100 predicted "
         "conjunctions of one to three attributes and others like them, at (1, 1e-6). Errors are "
         "expectations from exact variances; no table is read. A noisy histogram is refused at this "
-        "size, and so are the dense baselines. S = 1,000 beside S = 100 with more time."
+        "size, and so are the dense baselines. S = 1,000 beside S = 100 in the larger runs."
     )
     claim: str = (
         "Where a histogram is hopeless, predictions pay: PRIMM is below independent noise at every "
-        "overlap, and its error hardly grows with S."
+        "overlap. From S = 100 to 1,000 its error grows less than twofold, that of noise by the root of ten."
     )
     columns: Sequence[str] = (
         *("dataset", "S", "n", "overlap", "method", "split", "accounting"),
