@@ -173,8 +173,8 @@ def _finish(
                 stores[name].add(key, seconds, rows)
             else:
                 if missing not in skipped[name].values():
-                    told = missing if missing.startswith(FAILED) else f"skipped: {missing}"
-                    progress.console.print(f"{name}/{key}: {told}", highlight=False, markup=False)
+                    told = f"/{key}: {missing}" if missing.startswith(FAILED) else f": skipped: {missing}"
+                    progress.console.print(f"{name}{told}", highlight=False, markup=False)
                 skipped[name][key] = missing
             progress.advance(tasks[name])
 

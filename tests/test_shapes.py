@@ -124,6 +124,17 @@ def test_a_tree_that_may_hang_on_its_constants_has_no_shape(text: str) -> None:
     assert shapes._shape(pattern, constants, read(text.replace("{}", "3"))) is None
 
 
+@pytest.mark.parametrize(
+    "odd", ["٣", "1²", "1_0", "0x1", "1.", ".5", "7'x'", "77'x'", "'x'7", '7"x"', "1e1", "$1"]
+)
+def test_what_only_looks_like_a_constant_is_read_as_ever(odd: str) -> None:
+    reader, text = Reader(AGES, "t"), "SELECT COUNT(*) FROM t WHERE age >= {} OR age <> {}"
+    for constant in ("1", "22", "333", "4.5"):
+        reader.parse(text.format(constant, constant))
+    for asked in (text.format(odd, 5), text.format(5, odd)):
+        assert outcome(reader.parse, asked) == outcome(lambda one: parse(one, AGES, "t"), asked)
+
+
 def test_shapes_that_came_long_ago_are_forgotten(texts_read: list[str]) -> None:
     known = Shapes(room=2)
     for name in "aabbccaa":
