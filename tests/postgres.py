@@ -61,10 +61,17 @@ class Server:
             self.stop("immediate")
         shutil.rmtree(self._folder)
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def dump(self, path: Path) -> None:
+        """Write the first database as SQL text."""
+        self._run(
+            "pg_dump", "-U", "postgres", "--inserts", "--no-owner", "-h", self._folder, "-f", "dump.sql"
+        )
+        shutil.copyfile(self._folder / "dump.sql", path)
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
         owner = {} if self._user is None else {"user": self._user.pw_uid, "group": self._user.pw_gid}
         subprocess.run(
             [self._bin / program, *arguments], cwd=self._folder, check=True, timeout=60,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, **owner,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C", "PGPASSWORD": SECRET}, **owner,
         )  # fmt: skip
