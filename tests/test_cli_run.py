@@ -93,9 +93,9 @@ def test_one_bad_line_among_good_ones(small):
     done = lapras("run", "bad.sql", "--json", code=1)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["line"] for row in rows] == [2, 6]
-    refused = [line for line in done.stderr.splitlines() if line.startswith("line ")]
-    assert [line.split(":")[0] for line in refused] == ["line 4", "line 7"]
-    assert "AVG" in refused[0]
+    refused = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [row["line"] for row in refused] == [4, 7]
+    assert "AVG" in refused[0]["message"]
     assert "2 answered, 2 refused" in done.stderr
     clean = invoke("run", "good.sql", "--json")
     assert json.loads(clean.stdout.splitlines()[-1])["remaining"] == rows[-1]["remaining"]  # it cost nothing
@@ -107,7 +107,7 @@ def test_a_budget_that_runs_out_refuses_and_goes_on(small):
     (small / "q.sql").write_text("\n".join([*asked, "SELECT COUNT(*) FROM t"]))
     done = lapras("run", "q.sql", "--json", code=1)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert "line 36: static has nothing left" in done.stderr
+    assert '{"line": 36, "code": "budget-exhausted", "message": "static has nothing left' in done.stderr
     assert 3 < len(rows) < 30
     assert (rows[-1]["line"], rows[-1]["source"]) == (37, "predicted")
 

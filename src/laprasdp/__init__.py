@@ -15,7 +15,9 @@ if TYPE_CHECKING:
         DomainError,
         LaprasError,
         LedgerError,
+        OtherTable,
         QuerySyntaxError,
+        UnknownAnalyst,
         UnsupportedQuery,
     )
     from laprasdp.opening import open_session
@@ -50,6 +52,7 @@ __all__ = [
     "Integers",
     "LaprasError",
     "LedgerError",
+    "OtherTable",
     "Period",
     "Plan",
     "PrivacyUnit",
@@ -58,6 +61,7 @@ __all__ = [
     "Reading",
     "SeededNoise",
     "Session",
+    "UnknownAnalyst",
     "UnsupportedQuery",
     "WindowedSession",
     "Workload",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laprasdp.errors import BudgetError, BudgetExhausted, ConfigError, LedgerError
+from laprasdp.errors import BudgetError, BudgetExhausted, LedgerError, UnknownAnalyst
 from laprasdp.ledger.ledger import Kept, Raise, Release
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
@@ -54,16 +54,16 @@ class State:
 
         Raises
         ------
-        ConfigError
+        UnknownAnalyst
             The name is none; or there are caps, and none of them is this analyst's.
         """
         if analyst is not None and not (
             isinstance(analyst, str) and analyst.strip() and analyst.isprintable()
         ):
-            raise ConfigError(f"an analyst is named by text that can be printed, not {analyst!r}")
+            raise UnknownAnalyst(f"an analyst is named by text that can be printed, not {analyst!r}")
         if self._caps and analyst not in self._caps:
             who = "a statement needs an analyst" if analyst is None else f"no analyst {analyst!r}"
-            raise ConfigError(f"{who}; there are {', '.join(self._caps)}")
+            raise UnknownAnalyst(f"{who}; there are {', '.join(self._caps)}")
 
     def check_cap(self, charge: Charge, analyst: str | None) -> None:
         """

@@ -16,6 +16,7 @@ from typing import Annotated, Literal, ParamSpec
 import typer
 
 from laprasdp import __version__
+from laprasdp.cli.show import refusal, say
 from laprasdp.errors import LaprasError
 
 P = ParamSpec("P")
@@ -78,6 +79,7 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def guard(*arguments: P.args, **options: P.kwargs) -> None:
+        as_json = bool(options.get("json") or options.get("as_json"))
         try:
             with _warned():
                 code = command(*arguments, **options)
@@ -85,11 +87,15 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
         except BrokenPipeError:
             code = FAILED
         except KeyboardInterrupt:
-            code = _fail("interrupted", INTERRUPTED)
+            say(refusal("interrupted", "interrupted", as_json=as_json))
+            code = INTERRUPTED
         except LaprasError as error:
-            code = _fail(str(error))
+            say(refusal(error.code, str(error), as_json=as_json))
+            code = FAILED
         except OSError as error:
-            code = _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+            parts = (error.filename, error.strerror or error)
+            say(refusal("file", ": ".join(str(part) for part in parts if part), as_json=as_json))
+            code = FAILED
         _mute_closed()
         raise typer.Exit(code or 0)
 
@@ -101,22 +107,12 @@ def _warned() -> Iterator[None]:
     """A warning of LAPRAS is one line on stderr."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        _say(f"warning: {message}")
+        say(f"lapras: warning: {' '.join(str(message).split())}")
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning, module="laprasdp")
         warnings.showwarning = show
         yield
-
-
-def _say(message: str) -> None:
-    with contextlib.suppress(OSError):
-        print("lapras:", " ".join(message.split()), file=sys.stderr, flush=True)
-
-
-def _fail(message: str, code: int = FAILED) -> int:
-    _say(message)
-    return code
 
 
 def _mute_closed() -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from laprasdp.cli.rows import Format, Post, Write, members, writer
-from laprasdp.cli.show import budget_line, progress, say
+from laprasdp.cli.show import budget_line, progress, refusal, say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
 from laprasdp.session import Session
@@ -32,16 +32,24 @@ def run(
         session.admit(analyst)
         if settings.ledger is None and not settings.public:
             say(f"lapras: {config} names no [ledger]: what is spent is forgotten when this process ends")
-        return _Stream(session, writer(form, level, session, post), file, analyst).answer(lines)
+        write = writer(form, level, session, post)
+        return _Stream(session, write, file, analyst, as_json=form == "json").answer(lines)
 
 
 class _Stream:
     """One pass over a stream of statements."""
 
     def __init__(
-        self, session: Session | WindowedSession, write: Write, file: str, analyst: str | None
+        self,
+        session: Session | WindowedSession,
+        write: Write,
+        file: str,
+        analyst: str | None,
+        *,
+        as_json: bool,
     ) -> None:
         self._session, self._write, self._file, self._analyst = session, write, file, analyst
+        self._json = as_json
         self._answered = self._again = self._refused = 0
 
     def answer(self, lines: TextIO) -> int:
@@ -66,9 +74,9 @@ class _Stream:
             if fragment.error is not None:
                 raise QuerySyntaxError(fragment.error)
             answer = self._session.ask(fragment.text, analyst=self._analyst)
-        except LaprasError as refusal:
+        except LaprasError as error:
             self._refused += 1
-            say(f"line {fragment.line}: {' '.join(str(refusal).split())}")
+            say(refusal(error.code, str(error), fragment.line, as_json=self._json))
             return
         self._answered += 1
         self._again += all(one.source == "replay" for one in members(answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,15 @@ def say(line: str) -> None:
     """One line on stderr, if somebody listens."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
+
+
+def refusal(code: str, message: str, line: int | None = None, *, as_json: bool) -> str:
+    """Why something was refused or failed, in one line: for people, or as JSON with the error's `code`."""
+    message = " ".join(message.split())
+    if as_json:
+        place = {} if line is None else {"line": line}
+        return json.dumps({**place, "code": code, "message": message})
+    return f"lapras: {message}" if line is None else f"line {line}: {message}"
 
 
 def console() -> Console:
