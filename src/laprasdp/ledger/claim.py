@@ -101,6 +101,9 @@ def _due(release: Release, accounting: Accounting, max_rows: int) -> Charge:
     try:
         if measurement.law == "gaussian":
             amounts = measurement.amounts(max_rows)
+            paced = isinstance(accounting, GaussianAccounting) and release.allowance
+            if paced and int(amounts.weights.max()) > paced:
+                raise BudgetError("it costs more than its allowance")
             return accounting.charge(release.allowance, amounts, measurement.draws)
         assert isinstance(measurement, Rows)
         epsilon = measurement.laplace_epsilon(max_rows)

@@ -60,6 +60,8 @@ class Replies:
         LedgerError
             It is none that the policy makes.
         """
+        if (release.allowance == 0) != isinstance(self._known, _Belief):
+            raise LedgerError("its allowance is none that this policy gives")
         if release.opening:
             self._known.learn(release)
         else:
@@ -212,7 +214,7 @@ class _Belief:
 
     def learn(self, release: Release) -> None:
         measurement = release.measurement
-        if release.allowance or not (self._opened or release.opening):
+        if not (self._opened or release.opening):
             raise LedgerError("it is no release that primm makes")
         if isinstance(self._belief, DenseBelief) and isinstance(measurement, Rows):
             self._belief.learn(measurement, measurement.values(release.noisy))
