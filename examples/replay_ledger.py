@@ -1,6 +1,7 @@
 """Checks exported ledgers by docs/ledger-format.md alone: python replay_ledger.py EXPORT.jsonl
 
 Standard library only; nothing of LAPRAS is used.  Exit code 0: sound.  1: findings, one on a line.
+What it does not check is said under "Replay" there: answers that take least squares to work out.
 """
 
 import base64
@@ -8,28 +9,76 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import struct
 import sys
 import zlib
 from fractions import Fraction
 
 CLASSES = 1_000_000  # beyond these, a sum is replaced by its maximum on every cell
+SOURCES = {"predicted", "measured", "cache", "replay", "histogram", "background"}
+PRIMM = {"primm", "laplace-counts"}
+ONE_BY_ONE = {"independent", "laplace", "static", "smooth", "smooth-cache"}  # what they measure is one row
+WHOLE, WHOLES, TEXT = (int, str), (list, dict), (str, type(None))
+KEYS = {
+    "stamp": {"position": int, "at": str, "analyst": TEXT, "statement": TEXT, "kind": str},
+    "release": {"measurement": dict, "noisy": WHOLES, "charge": dict, "allowance": WHOLE, "opening": bool},
+    "reply": {"queries": list, "answers": list, "measured": bool},
+    "refusal": {"queries": list, "reason": str, "counted": bool},
+    "raise": {"old": dict, "new": dict},
+    "answer": {"value": float, "variance": float, "source": str, "law": str, "parts": float},
+    "budget": {"epsilon": float, "delta": float},
+    "function": {"classes": dict, "shape": list, "weights": WHOLES},
+    "matrix": {"shape": list, "values": WHOLES},
+    "noise": {"bits": int, "law": str, "scale": WHOLE},
+    "one by one": {"queries": list, "multiple": WHOLE},
+    "combined": {"queries": list, "matrix": dict},
+    "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
+    "gaussian": {"amounts": dict, "draws": int, "pure": bool},
+    "basic": {"epsilon": WHOLE, "delta": WHOLE, "draws": int},
+}  # fmt: skip
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error, zlib.error)
+
+
+def wants(form, *names):
+    """Nothing if a form has the keys of these names and no others, with values of their types."""
+    keys = {key: kinds for name in names for key, kinds in KEYS[name].items()}
+    if not isinstance(form, dict) or form.keys() != keys.keys():
+        raise ValueError(f"{names[-1]} has other keys")
+    for key, kinds in keys.items():
+        if type(form[key]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+            raise ValueError(f"{key} is of another type")
+
+
+def whole(value):
+    safe = -(2**53) < int(value) < 2**53
+    if type(value) is not (int if safe else str) or not re.fullmatch("-?[0-9]+", str(value)):
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
 
 
 def integers(form):
     if isinstance(form, list):
-        return [int(value) for value in form]
+        return [whole(value) for value in form]
     words = zlib.decompress(base64.b64decode(form["zlib"]))
     return list(struct.unpack(f"<{len(words) // 8}q", words))
 
 
 def matrix(form):
+    wants(form, "matrix")
     values, (rows, columns) = integers(form["values"]), form["shape"]
+    if not values or len(values) != rows * columns or min(rows, columns) < 1:
+        raise ValueError("a matrix has another shape")
     return [values[row * columns : (row + 1) * columns] for row in range(rows)]
 
 
 def norm(column):
     return sum(value * value for value in column)
+
+
+def near(one, other):
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def delta_of(epsilon, mu):
@@ -61,75 +110,196 @@ def joint(functions):
         numbers = {row: number for number, row in enumerate(first[name])}
         classes[name] = [numbers[row] for row in rows]
     levels = itertools.product(*(found.values() for found in first.values()))
-    return (
-        classes,
-        [len(found) for found in first.values()],
-        (dict(zip(first, cell, strict=True)) for cell in levels),
-    )
+    cells = (dict(zip(first, cell, strict=True)) for cell in levels)
+    return classes, [len(found) for found in first.values()], cells
 
 
 class Replay:
     def __init__(self, settings):
         self.names = [name for name, _ in settings["domain"]]
         self.basic, self.rows = settings["accounting"] == "basic", settings["unit"]["max_rows"]
-        self.pays = settings["reading"]["repeats"] == "pay"
-        self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, False, 0
+        self.pays, self.policy = settings["reading"]["repeats"] == "pay", settings["policy"]
+        self.horizon, self.levels = settings["horizon"], {}
+        self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, None, 0
         self.spent = Function({}, [], [0])  # units of μ² on each cell
         self.epsilon = self.delta = 0  # units, under basic accounting
         self.pure = False  # one release took everything
+        self.turn = None  # stamp of a release, which what follows has too
 
     def look(self, entry):
         """What is wrong with the next entry."""
-        kind, owed = entry["kind"], self.owed
-        self.owed = kind == "release" and not entry["opening"]
-        if owed != (kind == "reply" and entry["measured"]):
+        kind, owed, turn = entry["kind"], self.owed, self.turn
+        wants(entry, "stamp", kind)
+        stamp = entry["at"], entry["analyst"], entry["statement"]
+        self.owed = entry if kind == "release" and not entry["opening"] else None
+        self.turn = stamp if kind == "release" else None
+        if not re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d{6})?\+00:00", entry["at"]):
+            yield "its time is none in UTC"
+        if (owed is not None) != (kind == "reply" and entry["measured"]):
             yield "a release and the reply that it was made for do not stand together"
+        if turn not in (None, stamp):
+            yield "it is of another statement, analyst or time than the release before it"
         if kind == "release":
             yield from self.release(entry)
         elif kind == "reply":
-            for query, answer in zip(entry["queries"], entry["answers"], strict=True):
-                value = answer and (answer["value"], answer["variance"])
-                if self.shown.setdefault(json.dumps(query), value) != value and not self.pays:
-                    yield "it shows another answer to the same query than before"
+            yield from self.reply(entry, owed)
         elif kind == "raise":
-            if entry["old"] != self.budget or any(
-                entry["new"][key] < self.budget[key] for key in self.budget
-            ):
-                yield "it is no raise of the budget"
-            if self.pure:
-                yield "nothing can be added to a pure release"
-            self.budget = entry["new"]
+            yield from self.raised(entry)
+        else:
+            list(map(self.canonical, entry["queries"]))
+
+    def reply(self, entry, release):
+        """Each answer is possible, is the one given before, and is what was measured if that is one row."""
+        measured = self.measured(release["measurement"], release["noisy"]) if release else {}
+        for query, answer in zip(entry["queries"], entry["answers"], strict=True):
+            if (answer is not None) != any(self.canonical(query).weights):
+                yield "an answer is null exactly where a query is 0 on every cell"
+            if answer is None:
+                continue
+            wants(answer, "answer")
+            possible = answer["source"] in SOURCES and answer["law"] in ("gaussian", "laplace")
+            if not possible or not answer["variance"] > 0 or not answer["parts"] > 0.999:
+                yield "no answer has such a variance, law or source"
+            key, said = json.dumps(query), tuple(map(answer.get, ("value", "variance", "law", "parts")))
+            before, self.shown[key] = self.shown.get(key), said
+            if before is None and answer["source"] == "replay":
+                yield "it shows an answer again that was not shown before"
+            elif before not in (None, said) and (not self.pays or answer["source"] == "replay"):
+                yield "it shows another answer to the same query than before"
+            if answer["source"] == "measured" and (not release or (before and not self.pays)):
+                yield "it shows as measured what was not measured for it"
+            elif answer["source"] == "measured" and self.policy in ONE_BY_ONE:
+                due = measured.get(key)
+                if due is None or due[2:] != said[2:] or not all(map(near, due[:2], said[:2])):
+                    yield "its answer is not what was measured"
+
+    def measured(self, measurement, noisy):
+        """Value, variance, law and parts of each query that a release measured by itself."""
+        if "multiple" not in measurement:
+            return {}
+        bits, laplace = measurement["bits"], measurement["law"] == "laplace"
+        multiple = whole(measurement["multiple"])
+        variance, step = Fraction(4**bits, multiple**2), Fraction(2**bits, multiple)
+        if laplace:  # the variance of discrete Laplace noise, in steps of the grid
+            variance = 1 / (2 * math.sinh(0.5 / whole(measurement["scale"])) ** 2) / multiple**2
+        step /= 2 ** (bits if laplace else 52)
+        return {
+            json.dumps(query): (float(value * step), float(variance), measurement["law"], 1.0)
+            for query, value in zip(measurement["queries"], integers(noisy), strict=True)
+        }
+
+    def raised(self, entry):
+        old, new = entry["old"], entry["new"]
+        wants(old, "budget")
+        wants(new, "budget")
+        more = [new[key] - old[key] for key in new]
+        if old != self.budget or min(more) < 0 or not max(more) > 0 or not new["delta"] < 1:
+            yield "it is no raise of the budget"
+        if self.pure:
+            yield "nothing can be added to a pure release"
+        self.budget = new
+
+    def canonical(self, form):
+        """A query; no other form of it has the same meaning."""
+        query = self.function(form)
+        for axis, labels in enumerate(query.classes.values()):
+            inner, slices = math.prod(query.shape[axis + 1 :]), [[] for _ in range(query.shape[axis])]
+            for place, weight in enumerate(query.weights):
+                slices[place // inner % len(slices)].append(weight)
+            first = list(dict.fromkeys(labels)) == list(range(len(slices)))  # numbered as they appear
+            if not first or not 1 < len(slices) == len(set(map(tuple, slices))):
+                raise ValueError("a query is not written as the only one of its meaning")
+        return query
 
     def release(self, entry):
         charge, measurement = entry["charge"], entry["measurement"]
+        wants(charge, "basic" if self.basic else "gaussian")
+        rows = self.strategy(measurement)
+        allowance = whole(entry["allowance"])
         self.draws += charge["draws"]
-        if len(integers(entry["noisy"])) != charge["draws"]:
+        if len(integers(entry["noisy"])) != rows or charge["draws"] != rows:
             yield "it has more or fewer noisy values than it was charged for"
+        if max(map(abs, integers(entry["noisy"]))) >= 2**160:
+            yield "it has a noisy value that no table gives"
         if self.basic:
-            self.epsilon += int(charge["epsilon"])
-            self.delta += int(charge["delta"])
+            self.epsilon += whole(charge["epsilon"])
+            self.delta += whole(charge["delta"])
             if not self.bought(charge, measurement):
                 yield "its noise is too small for its charge"
+            spendable = Fraction(self.budget["delta"]) * (1 - Fraction(1e-12)) * 2**100
+            share = 0 if measurement["law"] == "laplace" else int(spendable) // (self.horizon + 1)
+            if (whole(charge["epsilon"]), whole(charge["delta"])) != (allowance, share):
+                yield "it is not charged what it was allowed"
         else:
-            amounts, pure = self.function(charge["amounts"]), charge.get("pure", False)
+            amounts, pure = self.function(charge["amounts"]), charge["pure"]
             if pure != (measurement["law"] == "laplace"):
                 yield "it is charged as if it had another noise"
             elif pure and self.laplace(measurement) > self.budget["epsilon"]:
                 yield "its noise is too small for the budget"
-            elif not pure and any(
-                amounts.at(cell) != cost for cell, cost in self.costs(measurement, amounts)
-            ):
+            elif pure and not self.whole_budget(amounts.weights):
+                yield "it is pure, but is not charged everything"
+            elif not pure and any(amounts.at(at) != cost for at, cost in self.costs(measurement, amounts)):
                 yield "its charge is not what its measurement costs"
             if self.pure or (pure and any(self.spent.weights)):
                 yield "a pure release has all of the budget, and stands alone"
+            if allowance < 0 or (self.policy not in PRIMM and not pure and max(amounts.weights) > allowance):
+                yield "it costs more than it was allowed"
             self.pure |= pure
             self.add(amounts)
         if not self.fits():
             yield "the budget is passed"
 
+    def strategy(self, measurement):
+        """How many rows a measurement has, which is possible."""
+        kind = (
+            "marginals" if "sets" in measurement else "combined" if "matrix" in measurement else "one by one"
+        )
+        wants(measurement, "noise", kind)
+        laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
+        if (not laplace and measurement["law"] != "gaussian") or not 0 <= measurement["bits"] <= 52:
+            raise ValueError("there is no such noise or grid")
+        if not (0 < scale <= 2**52 if laplace else scale == 0) or (laplace and kind != "one by one"):
+            raise ValueError("there is no such scale of noise")
+        if kind == "marginals":
+            factors = {name: matrix(form) for name, form in measurement["factors"].items()}
+            if any(sum(row) for rows in factors.values() for row in rows):
+                raise ValueError("a factor is not centred")
+            if min(integers(measurement["multipliers"])) < 1:
+                raise ValueError("a multiplier is not positive")
+            return sum(math.prod(len(factors[name]) for name in names) for names in measurement["sets"])
+        if kind == "combined":
+            rows = matrix(measurement["matrix"])
+            if len(rows[0]) != len(measurement["queries"]):
+                raise ValueError("a matrix has not a column for each query")
+            return len(rows)
+        if whole(measurement["multiple"]) < 1:
+            raise ValueError("a multiple is not positive")
+        return len(measurement["queries"])
+
+    def whole_budget(self, amounts):
+        """Whether each cell is charged all of μ², in whole units."""
+        spendable = self.budget["delta"] * (1 - 1e-12)
+        around = [
+            delta_of(self.budget["epsilon"], math.sqrt((amounts[0] + more) / 2**40)) for more in (-1, 2)
+        ]
+        return (
+            len(set(amounts)) == 1
+            and around[0] < spendable * (1 + 1e-9)
+            and spendable < around[1] * (1 + 1e-9)
+        )
+
     def function(self, form):
+        wants(form, "function")
         classes = {name: integers(form["classes"][name]) for name in self.names if name in form["classes"]}
-        return Function(classes, form["shape"], integers(form["weights"]))
+        shape, weights = form["shape"], integers(form["weights"])
+        for (name, labels), size in zip(classes.items(), shape, strict=True):
+            if len(labels) != self.levels.setdefault(name, len(labels)):
+                raise ValueError(f"{name} has another number of levels")
+            if not 0 <= min(labels) <= max(labels) < size:
+                raise ValueError(f"a class of {name} has no weight")
+        if len(classes) != len(form["classes"]) or len(weights) != math.prod(map(whole, shape)):
+            raise ValueError("a function of the cells has another shape")
+        return Function(classes, shape, weights)
 
     def add(self, amounts):
         classes, shape, cells = joint([self.spent, amounts])
@@ -152,7 +322,7 @@ class Replay:
         """(cell, column of what is measured there) for each combination that anything tells apart."""
         queries = [self.function(query) for query in measurement["queries"]]
         rows = matrix(measurement["matrix"]) if "matrix" in measurement else None
-        multiple, known = int(measurement.get("multiple", 1)), {}
+        multiple, known = whole(measurement.get("multiple", 1)), {}
         for cell in joint([*queries, *others])[2]:
             column = tuple(query.at(cell) for query in queries)
             if column not in known:
@@ -179,11 +349,11 @@ class Replay:
     def laplace(self, measurement):
         """ε of a release with Laplace noise."""
         most = max(sum(map(abs, column)) for _, column in self.columns(measurement))
-        return Fraction(most * self.rows, int(measurement["scale"]))
+        return Fraction(most * self.rows, whole(measurement["scale"]))
 
     def bought(self, charge, measurement):
         """Whether (ε, δ) of a charge pays for its noise, under basic accounting."""
-        epsilon, delta = int(charge["epsilon"]) / 2**40, int(charge["delta"]) / 2**100
+        epsilon, delta = whole(charge["epsilon"]) / 2**40, whole(charge["delta"]) / 2**100
         if measurement["law"] == "laplace":
             return self.laplace(measurement) <= epsilon
         most = max(cost for _, cost in self.costs(measurement)) - 1  # it was rounded up
@@ -196,20 +366,24 @@ def check(header, kept):
     name, replay, found = header.get("dataset", "ledger"), Replay(json.loads(header["settings"])), 0
     digest = hashlib.sha256(header["settings"].encode()).hexdigest()
     for position, line in enumerate(kept):
-        entry, digest = (
-            json.loads(line["entry"]),
-            hashlib.sha256((digest + line["entry"]).encode()).hexdigest(),
-        )
-        findings = list(replay.look(entry))
-        if (line["digest"], entry["position"]) != (digest, position):
+        digest = hashlib.sha256((digest + line["entry"]).encode()).hexdigest()
+        entry, findings = None, []
+        try:
+            entry = json.loads(line["entry"])
+            if CANONICAL.encode(entry) != line["entry"]:
+                findings.append("it is not written as the form says")
+            findings += replay.look(entry)
+        except UNFIT as error:
+            findings.append(f"nothing can be worked out with it: {error}")
+        if line["digest"] != digest or not entry or entry.get("position") != position:
             findings.insert(0, "it does not follow from the entry before")
             digest = line["digest"]
         for finding in findings:
             print(f"{name}, entry {position}: {finding}")
         found += len(findings)
-    if replay.owed:
+    if replay.turn:
         print(f"{name}: the last release has no reply")
-    if found or replay.owed:
+    if found or replay.turn:
         return False
     unit, most = ("ε", replay.epsilon) if replay.basic else ("μ²", max(replay.spent.weights))
     print(f"{name}: {len(kept)} entries, all sound; {most} units of {unit} spent; head {digest}")

@@ -150,8 +150,8 @@ def test_a_domain_from_its_settings() -> None:
 
 
 GOOD: dict[str, Any] = {
-    "position": 0, "at": "2024-02-29", "analyst": None, "statement": None, "kind": "refusal", "reason": "",
-    "counted": True, "queries": [{"classes": {"a": [0, 1]}, "shape": [2], "weights": [0, 1]}],
+    "position": 0, "at": "2024-02-29T00:00:00+00:00", "analyst": None, "statement": None, "kind": "refusal",
+    "reason": "", "counted": True, "queries": [{"classes": {"a": [0, 1]}, "shape": [2], "weights": [0, 1]}],
 }  # fmt: skip
 
 
@@ -160,6 +160,12 @@ GOOD: dict[str, Any] = {
     [
         {"kind": "gift"},
         {"at": "never"},
+        {"at": "2024-02-29T00:00:00"},
+        {"position": 0.0},
+        {"counted": 1},
+        {"analyst": ["ada"]},
+        {"queries": [{"classes": {"a": [0, True]}, "shape": [2], "weights": [0, 1]}]},
+        {"queries": [{"classes": {"a": [0, 1]}, "shape": [-1], "weights": [0, 1]}]},
         {"kind": "reply"},
         {"position": "first"},
         {"queries": [{"classes": {"a": [0, 9]}, "shape": [2], "weights": [0, 1]}]},

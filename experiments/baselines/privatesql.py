@@ -33,7 +33,7 @@ class PrivateSQL:
     PrivateSQL's policies over several relations and its truncation of joins have no part in a single table.
 
     **Accounting.**  One Gaussian release of largest column norm one at
-    :math:`\sigma=1/\mu(\varepsilon,\delta)`, so (ε, δ)-DP for neighbours that differ by one record.
+    :math:`\sigma=1/\mu(\varepsilon,\delta)`, so (ε, δ)-DP for neighbours that differ by one record more.
     (PrivateSQL uses ε-DP synopses; Gaussian noise is what the other methods here have.)
 
     References

@@ -37,7 +37,7 @@ def released(workload: Ints, counts: Ints, mu: float, rng: np.random.Generator) 
     workload : (m, n) array
     counts : (n,) array
     mu : float
-        Gaussian-DP parameter of the release; neighbours differ by one record.
+        Gaussian-DP parameter of the release; neighbours differ by one record more.
     rng : Generator
 
     Returns

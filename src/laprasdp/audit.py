@@ -74,7 +74,7 @@ def audit(
     open_on : callable
         Opens a fresh session on a table, always with the same settings.
     table, neighbour : Table
-        Tables that differ in one privacy unit, made up for the audit.
+        One has the rows of one privacy unit more (docs/notation.md); both made up for the audit.
     statements : sequence of Query
         Asked one after another; at least one must be answered differently.
     runs : int

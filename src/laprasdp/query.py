@@ -174,7 +174,7 @@ class Query:
 
     @property
     def sensitivity(self) -> int:
-        """Largest absolute weight of a cell: how much one row can change the answer."""
+        """Largest absolute weight of a cell: how much one row more changes the answer."""
         return int(np.abs(self.weights).max())
 
     @property

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from laprasdp.errors import BudgetError, BudgetExhausted, LedgerError, UnknownAnalyst
-from laprasdp.ledger.ledger import Kept, Raise, Release
+from laprasdp.ledger.claim import check_claim
+from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge, Filter
+
+_UNFIT = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+"""What a policy raises at an entry that no policy of its kind has written."""
 
 
 class State:
@@ -37,6 +41,7 @@ class State:
         self.position = 0
         self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
+        self._owed = False  # a release was made for a statement whose reply has not come
 
     @property
     def budget(self) -> Budget:
@@ -90,9 +95,17 @@ class State:
         ------
         LedgerError
             It cannot follow the entries before it.
+
+        Notes
+        -----
+        **Privacy.**  Guarantees that what a release is charged is what its noise costs, whoever wrote it.
+        That replies follow from the releases is for `laprasdp.ledger.verify` to check.
         """
-        entry, analyst = kept.entry, kept.stamp.analyst
+        entry, analyst, policy = kept.entry, kept.stamp.analyst, self.policy
         try:
+            if self._owed != (isinstance(entry, Reply) and entry.measured):
+                raise LedgerError("a release and the reply that it was made for do not stand together")
+            check_claim(entry, policy.accounting, policy.setting.unit.max_rows)
             if isinstance(entry, Release):
                 self.filter.spend(entry.charge)
                 if analyst in self._caps and not entry.opening:
@@ -101,12 +114,18 @@ class State:
                 if entry.old != self.budget:
                     raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
                 self.filter.widen(entry.new)
-            self.policy.learn(kept.entry)
-        except BudgetError as error:
+            policy.learn(entry)
+        except (BudgetError, LedgerError) as error:
             raise LedgerError(f"entry {kept.position} of the ledger: {error}") from None
+        except _UNFIT as error:
+            raise LedgerError(
+                f"entry {kept.position} of the ledger is none that {policy.name} writes: verify it and "
+                "restore a backup"
+            ) from error
         if isinstance(entry, Raise) and entry.new.delta > entry.old.delta:
             for epsilon, spent in self._caps.values():
                 spent.widen(Budget(epsilon, entry.new.delta))
+        self._owed = isinstance(entry, Release) and not entry.opening
         self.position += 1
 
     def _cap(self, epsilon: float) -> Filter:

@@ -83,6 +83,12 @@ class Database:
         """Whether it is a file."""
         return self._engine.dialect.name == "sqlite"
 
+    @property
+    def conflict(self) -> type[Exception]:
+        """What the driver raises where a row is there already."""
+        found: type[Exception] = self._engine.dialect.loaded_dbapi.IntegrityError
+        return found
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
         """

@@ -8,16 +8,24 @@ the shortest decimal that gives the same double.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import numpy as np
 
 from laprasdp.domain import Domain
 from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.integers import read_array, read_integers, write_integer, write_integers
+from laprasdp.ledger.integers import (
+    read_array,
+    read_integer,
+    read_integers,
+    write_integer,
+    write_integers,
+)
 from laprasdp.ledger.ledger import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
@@ -29,7 +37,9 @@ FORMAT = 1
 """Version of this form; a reader refuses a newer one."""
 
 Form = dict[str, Any]
+Kind = TypeVar("Kind")
 
+_ESTIMATE = {field.name for field in fields(Estimate)}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -61,13 +71,24 @@ def read_entry(text: str, domain: Domain) -> Kept:
     ------
     LedgerError
         The text is no entry over this domain.
+
+    Notes
+    -----
+    Every value has the type that the form says, and every number is finite; whether it makes sense is for
+    `laprasdp.ledger.claim` to say.
     """
     try:
-        form = json.loads(text)
-        stamp = Stamp(datetime.fromisoformat(form["at"]), form["analyst"], form["statement"])
-        return Kept(int(form["position"]), stamp, _READ[form["kind"]](form, domain))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, LaprasError) as error:
-        raise LedgerError(f"the text is no entry of a ledger: {type(error).__name__}: {error}") from None
+        form = json.loads(text, parse_constant=_no_number)
+        at = datetime.fromisoformat(form["at"])
+        if at.utcoffset() != timedelta(0):
+            raise ValueError("its time is not in UTC")
+        stamp = Stamp(at, _text_or_none(form["analyst"]), _text_or_none(form["statement"]))
+        return Kept(_typed(form["position"], int), stamp, _READ[form["kind"]](form, domain))
+    except (
+        ArithmeticError, AttributeError, LaprasError, LookupError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        what = str(error).splitlines()[0] if str(error) else ""
+        raise LedgerError(f"the text is no entry of a ledger: {type(error).__name__}: {what}") from None
 
 
 def kind_of(entry: Entry) -> str:
@@ -99,7 +120,9 @@ def read_query(form: Form, domain: Domain) -> Query:
         if column.shape != (domain.shape[axis],) or column.min() < 0:
             raise LedgerError(f"{domain.names[axis]} has {domain.shape[axis]} levels")
         labels.append(column.astype(np.uint8 if column.max() < 256 else np.uint32))
-    weights = read_array(form["weights"]).reshape(form["shape"])
+    weights = read_array(form["weights"]).reshape(_shape(form))
+    if weights.ndim < len(labels) or weights.shape[len(labels) :] != (1,) * (weights.ndim - len(labels)):
+        raise LedgerError("weights have an axis for each attribute")
     if any(int(column.max()) >= size for column, size in zip(labels, weights.shape, strict=True)):
         raise LedgerError("a class has no weight")
     for array in (*labels, weights):
@@ -127,7 +150,11 @@ def write_measurement(measurement: Measurement) -> Form:
 
 def read_measurement(form: Form, domain: Domain) -> Measurement:
     """The measurement of `write_measurement`."""
-    noise: Any = {"bits": form["bits"], "law": form["law"], "scale": int(form["scale"])}
+    noise: Any = {
+        "bits": _typed(form["bits"], int),
+        "law": _typed(form["law"], str),
+        "scale": read_integer(form["scale"]),
+    }
     if "sets" in form:
         factors = {
             domain.axis(name): np.array(_read_matrix(factor), dtype=np.int64)
@@ -137,7 +164,7 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
         return Marginals(domain, sets, tuple(read_integers(form["multipliers"])), factors, **noise)
     queries = tuple(read_query(query, domain) for query in form["queries"])
     if "multiple" in form:
-        return Rows(queries, int(form["multiple"]), **noise)
+        return Rows(queries, read_integer(form["multiple"]), **noise)
     return Rows(queries, np.array(_read_matrix(form["matrix"]), dtype=object), **noise)
 
 
@@ -157,8 +184,10 @@ def write_charge(charge: Charge) -> Form:
 def read_charge(form: Form, domain: Domain) -> Charge:
     """The charge of `write_charge`."""
     if "amounts" in form:
-        return CellCharge(read_query(form["amounts"], domain), form["draws"], form["pure"])
-    return BasicCharge(int(form["epsilon"]), int(form["delta"]), form["draws"])
+        draws, pure = _typed(form["draws"], int), _typed(form["pure"], bool)
+        return CellCharge(read_query(form["amounts"], domain), draws, pure)
+    epsilon, delta = read_integer(form["epsilon"]), read_integer(form["delta"])
+    return BasicCharge(epsilon, delta, _typed(form["draws"], int))
 
 
 def _write_matrix(matrix: Any) -> Form:
@@ -166,7 +195,7 @@ def _write_matrix(matrix: Any) -> Form:
 
 
 def _read_matrix(form: Form) -> Any:
-    return np.array(read_integers(form["values"]), dtype=object).reshape(form["shape"])
+    return np.array(read_integers(form["values"]), dtype=object).reshape(_shape(form))
 
 
 def _write_release(release: Release) -> Form:
@@ -184,8 +213,8 @@ def _read_release(form: Form, domain: Domain) -> Release:
         read_measurement(form["measurement"], domain),
         tuple(read_integers(form["noisy"])),
         read_charge(form["charge"], domain),
-        int(form["allowance"]),
-        form["opening"],
+        read_integer(form["allowance"]),
+        _typed(form["opening"], bool),
     )
 
 
@@ -198,8 +227,19 @@ def _write_reply(reply: Reply) -> Form:
 
 
 def _read_reply(form: Form, domain: Domain) -> Reply:
-    answers = tuple(shown and Estimate(**shown) for shown in form["answers"])
-    return Reply(_read_queries(form, domain), answers, form["measured"])
+    answers = tuple(map(_read_answer, _typed(form["answers"], list)))
+    return Reply(_read_queries(form, domain), answers, _typed(form["measured"], bool))
+
+
+def _read_answer(form: Form | None) -> Estimate | None:
+    if form is None:
+        return None
+    if form.keys() != _ESTIMATE:
+        raise ValueError("an answer has other keys")
+    for name in ("value", "variance", "parts"):
+        if not math.isfinite(_typed(form[name], float)):
+            raise ValueError(f"{name} is no finite number")
+    return Estimate(**form)
 
 
 def _write_refusal(refusal: Refusal) -> Form:
@@ -208,11 +248,12 @@ def _write_refusal(refusal: Refusal) -> Form:
 
 
 def _read_refusal(form: Form, domain: Domain) -> Refusal:
-    return Refusal(_read_queries(form, domain), form["reason"], form["counted"])
+    reason, counted = _typed(form["reason"], str), _typed(form["counted"], bool)
+    return Refusal(_read_queries(form, domain), reason, counted)
 
 
 def _read_queries(form: Form, domain: Domain) -> tuple[Query, ...]:
-    return tuple(read_query(query, domain) for query in form["queries"])
+    return tuple(read_query(query, domain) for query in _typed(form["queries"], list))
 
 
 def _write_raise(entry: Raise) -> Form:
@@ -224,6 +265,29 @@ def _write_raise(entry: Raise) -> Form:
 
 def _read_raise(form: Form, domain: Domain) -> Raise:
     return Raise(Budget(**form["old"]), Budget(**form["new"]))
+
+
+def _typed(value: Any, kind: type[Kind]) -> Kind:
+    """The value, which is of this type and of no type that merely counts as it."""
+    if type(value) is not kind:
+        raise ValueError(f"{value!r} stands where a {kind.__name__} should")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _typed(value, str)
+
+
+def _shape(form: Form) -> list[int]:
+    """Lengths of axes, none of which is left to be worked out."""
+    shape = _typed(form["shape"], list)
+    if not all(type(size) is int and size > 0 for size in shape):
+        raise ValueError(f"{shape!r} is no shape")
+    return shape
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
 
 
 _WRITE: dict[type[Entry], Callable[[Any], Form]] = {

@@ -7,6 +7,7 @@ A number of 2⁵³ or more in size is decimal text, so that no reader rounds it.
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,11 +18,28 @@ import numpy.typing as npt
 
 _FEW = 32
 _SAFE = 2**53
+_DECIMAL = re.compile(r"-?[1-9][0-9]{15,}")
 
 
 def write_integer(value: int) -> int | str:
     """One number for JSON."""
     return int(value) if -_SAFE < value < _SAFE else str(int(value))
+
+
+def read_integer(form: Any) -> int:
+    """
+    The number of `write_integer`.
+
+    Raises
+    ------
+    ValueError
+        It is no whole number, or is spelled otherwise than `write_integer` does.
+    """
+    if type(form) is int and -_SAFE < form < _SAFE:
+        return form
+    if type(form) is str and _DECIMAL.fullmatch(form) and not -_SAFE < int(form) < _SAFE:
+        return int(form)
+    raise ValueError(f"{form!r} is no whole number")
 
 
 def write_integers(values: Sequence[int] | npt.NDArray[Any]) -> list[int | str] | dict[str, str]:
@@ -57,7 +75,9 @@ def read_integers(form: Any) -> list[int]:
     if isinstance(form, dict):
         numbers: list[int] = read_array(form).tolist()
         return numbers
-    return [int(value) for value in form]
+    if not isinstance(form, list):
+        raise ValueError(f"{form!r} is no list of whole numbers")
+    return [read_integer(value) for value in form]
 
 
 def read_array(form: Any) -> npt.NDArray[np.int64]:
@@ -72,7 +92,7 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
     try:
         if isinstance(form, dict):
             return np.frombuffer(_unpacked(form["zlib"]), dtype="<i8")
-        return np.array([int(value) for value in form], dtype=np.int64)
+        return np.array(read_integers(form), dtype=np.int64)
     except (zlib.error, OverflowError) as error:
         raise ValueError(str(error)) from None
 

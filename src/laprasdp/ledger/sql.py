@@ -27,6 +27,9 @@ from laprasdp.ledger.settings import Settings, check_settings, domain_of
 _HELD = weakref.WeakSet[Database]()
 """What this process may have open; POSIX drops its locks on a file when any descriptor of it is closed."""
 
+_SET_BACK = (
+    "it has entries beyond its end, so where it ends was changed or lost: verify it and restore a backup"
+)
 _OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
@@ -292,7 +295,10 @@ class _Writing:
     def finish(self) -> None:
         """Write the entries and the new end of the chain."""
         if self._entries:
-            self._database.run(self._connection, _ADD, self._entries)
+            try:
+                self._database.run(self._connection, _ADD, self._entries)
+            except self._database.conflict:
+                raise LedgerError(_SET_BACK) from None
             entries = self._head.entries + len(self._entries)
             moved = {"of": self._dataset.number, "to_entries": entries, "to_digest": self._digest}
             self._database.run(self._connection, _MOVE_HEAD, moved)
@@ -376,11 +382,16 @@ def _read(
     if position:
         place = {"of": dataset.number, "at_position": position - 1}
         digest = next((found for (found,) in database.run(connection, _DIGEST, place)), "")
-    for row in _rows(database, connection, dataset, position)[: head.entries - position]:
+    rows = _rows(database, connection, dataset, position)
+    if rows and rows[-1].position >= head.entries:
+        raise LedgerError(_SET_BACK)
+    for row in rows:
         digest = next_digest(digest, row.body)
         if row.position != position + len(kept) or row.digest != digest:
             raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")
         kept.append(read_entry(row.body, dataset.domain))
+        if kept[-1].position != row.position:
+            raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
     if digest != head.digest:
         raise LedgerError(f"its last entries were changed or lost, from {position + len(kept)} on: verify it")
     return kept

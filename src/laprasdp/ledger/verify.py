@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
+from laprasdp.ledger.claim import check_claim
 from laprasdp.ledger.engine import Database
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.format import kind_of, read_entry, units_of
-from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
+from laprasdp.ledger.follow import Replies
+from laprasdp.ledger.format import canonical, kind_of, read_entry, units_of, write_entry
+from laprasdp.ledger.integers import read_integers
+from laprasdp.ledger.ledger import Kept, Raise, Release, Reply, Stamp
 from laprasdp.ledger.schema import unguarded
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
-from laprasdp.privacy.accounting import GaussianAccounting, accounting_named
-from laprasdp.privacy.budget import EPSILON_BITS, Budget
-from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
-from laprasdp.strategy.measurement import Rows
+from laprasdp.pacing.competitive import TYPICAL
+from laprasdp.privacy.accounting import accounting_named
+from laprasdp.privacy.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Finding:
 
 def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = True) -> list[Finding]:
     """
-    Check a whole ledger; no policy, no table and no noise is needed.
+    Check a whole ledger; no table and no noise is needed, and nothing is designed.
 
     Parameters
     ----------
@@ -55,8 +60,9 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = Tru
     -------
     list of Finding
         Empty where everything agrees: the database is whole, every digest follows from the one before, the
-        chain ends where the head says, every charge is what its measurement costs, no sum passes the
-        budget of its time, and every statement has its answers.
+        chain ends where the head says, every entry is written as the form says, every charge is what its
+        measurement and noise cost, no sum passes the budget of its time, every statement has its answers, and
+        every answer and its error follow from the releases before it.
 
     Raises
     ------
@@ -71,7 +77,11 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = Tru
             raise
         return [*found, Finding(None, str(error))]
     found += _chain(dataset, head, rows, noted)
-    found += _Replay(dataset).findings(list(_decoded(rows, dataset, found)))
+    try:
+        replay = _Replay(dataset)
+    except (LaprasError, LookupError, TypeError, ValueError) as error:
+        return [*found, Finding(None, f"its settings cannot be read: {error}")]
+    found += replay.findings(list(_decoded(rows, dataset, found)))
     return sorted(found, key=lambda finding: (finding.position is not None, finding.position or 0))
 
 
@@ -113,6 +123,8 @@ def _decoded(rows: list[Row], dataset: Dataset, found: list[Finding]) -> Iterato
         except LedgerError as error:
             found.append(Finding(row.position, str(error)))
             continue
+        if not _well_written(row.body, kept):
+            found.append(Finding(row.position, "it is not written as the form says"))
         entry = kept.entry
         price = str(units_of(entry.charge)) if isinstance(entry, Release) else None
         says = (kept.position, kind_of(entry), kept.stamp.analyst, price)
@@ -121,83 +133,76 @@ def _decoded(rows: list[Row], dataset: Dataset, found: list[Finding]) -> Iterato
         yield kept
 
 
+def _well_written(text: str, kept: Kept) -> bool:
+    """Whether the text is the one that is written for the entry; packed numbers may be packed otherwise."""
+    again = write_entry(kept)
+    if again == text:
+        return True
+    form = json.loads(text)
+    return canonical(form) == text and canonical(_plain(form)) == canonical(_plain(json.loads(again)))
+
+
+def _plain(form: Any) -> Any:
+    """The same data with every list of numbers unpacked."""
+    if isinstance(form, list):
+        return list(map(_plain, form))
+    if not isinstance(form, dict):
+        return form
+    return read_integers(form) if form.keys() == {"zlib"} else {key: _plain(form[key]) for key in form}
+
+
 class _Replay:
     """The budget, what is spent of it, and what was shown, from entry to entry."""
 
     def __init__(self, dataset: Dataset) -> None:
         settings = dataset.settings
-        self._name, self._horizon = settings["accounting"], settings["horizon"]
+        self._name, self._horizon = settings["accounting"], settings["horizon"] or TYPICAL
         self._domain, self._rows = dataset.domain, settings["unit"]["max_rows"]
-        self._pays = settings["reading"]["repeats"] == "pay"
         self._account(Budget(**settings["budget"]))
         self._filter = self._accounting.filter()
-        self._shown: dict[str, tuple[int, Estimate]] = {}
-        self._owed: int | None = None  # a release for a statement whose reply has not come
+        self._replies = Replies(settings, dataset.domain)
+        self._owed: Kept | None = None  # a release for a statement whose reply has not come
+        self._turn: Stamp | None = None  # of a release, which what follows has too
 
     def findings(self, entries: Iterable[Kept]) -> Iterator[Finding]:
         """What does not agree, in the order of the entries."""
         for kept in entries:
-            yield from (Finding(kept.position, what) for what in self._look(kept))
+            with np.errstate(divide="raise", invalid="raise", over="raise"):
+                found = list(self._look(kept))
+            yield from (Finding(kept.position, what) for what in found)
         if self._owed is not None:
-            yield Finding(self._owed, "it was made for a statement that has no reply")
+            yield Finding(self._owed.position, "it was made for a statement that has no reply")
+        elif self._turn is not None:
+            yield Finding(None, "its last release has no statement after it")
 
     def _look(self, kept: Kept) -> Iterator[str]:
         entry, owed = kept.entry, self._owed
-        self._owed = kept.position if isinstance(entry, Release) and not entry.opening else None
-        if owed is not None and not (isinstance(entry, Reply) and entry.measured):
-            yield f"entry {owed} was made for a statement that has no reply"
+        self._owed = kept if isinstance(entry, Release) and not entry.opening else None
+        measured = isinstance(entry, Reply) and entry.measured
+        if owed is not None and not measured:
+            yield f"entry {owed.position} was made for a statement that has no reply"
+        if owed is None and measured:
+            yield "it says that a release was made for it, but there is none"
+        if self._turn not in (None, kept.stamp):
+            yield "it is of another statement, analyst or time than the release before it"
+        self._turn = kept.stamp if isinstance(entry, Release) else None
+        yield from _tried(lambda: check_claim(entry, self._accounting, self._rows))
         if isinstance(entry, Release):
             yield from self._release(entry)
         elif isinstance(entry, Reply):
-            if entry.measured and owed is None:
-                yield "it says that a release was made for it, but there is none"
-            yield from self._reply(kept.position, entry)
+            found: list[str] = []
+            yield from _tried(lambda: found.extend(self._replies.reply(kept.position, entry)))
+            yield from found
         elif isinstance(entry, Raise):
             yield from self._raise(entry)
 
     def _release(self, release: Release) -> Iterator[str]:
-        try:
-            yield from self._price(release)
-            self._filter.spend(release.charge)
-        except (LaprasError, TypeError, ValueError) as error:
-            yield str(error)
+        failed = list(_tried(lambda: self._filter.spend(release.charge)))
+        if failed:
+            yield from failed
             with suppress(TypeError, ValueError):
                 self._filter.record(release.charge)
-
-    def _price(self, release: Release) -> Iterator[str]:
-        """The charge, worked out again from the measurement in exact integers."""
-        measurement = release.measurement
-        if len(release.noisy) != measurement.draws:
-            yield f"it has {len(release.noisy)} noisy values for {measurement.draws} rows"
-        if measurement.law == "laplace":
-            assert isinstance(measurement, Rows)
-            epsilon = measurement.laplace_epsilon(self._rows)
-            if isinstance(self._accounting, GaussianAccounting):
-                due: Charge = self._accounting.pure_charge(epsilon, measurement.draws)
-            else:
-                due = BasicCharge(release.allowance, 0, measurement.draws)
-                if epsilon * 2**EPSILON_BITS > release.allowance:
-                    yield "its noise is too small for its charge"
-        else:
-            due = self._accounting.charge(
-                release.allowance, measurement.amounts(self._rows), measurement.draws
-            )
-        if not _same(due, release.charge):
-            yield f"its charge is {units_of(release.charge)} units, but its measurement costs {units_of(due)}"
-
-    def _reply(self, position: int, reply: Reply) -> Iterator[str]:
-        if len(reply.answers) != len(reply.queries):
-            yield f"it has {len(reply.answers)} answers to {len(reply.queries)} queries"
-        for query, shown in zip(reply.queries, reply.answers, strict=False):
-            if (shown is None) != query.is_zero:
-                yield f"it has no answer to {query!r}" if shown is None else f"{query!r} is 0 on every table"
-            if shown is None:
-                continue
-            earlier, before = self._shown.setdefault(query.key, (position, shown))
-            if (before.value, before.variance) != (shown.value, shown.variance):
-                if not self._pays:
-                    yield f"it shows another answer to {query!r} than entry {earlier}"
-                self._shown[query.key] = position, shown
+        yield from _tried(lambda: self._replies.release(release))
 
     def _raise(self, entry: Raise) -> Iterator[str]:
         if entry.old != self._budget:
@@ -214,8 +219,11 @@ class _Replay:
         self._accounting = accounting_named(self._name, budget, self._domain, self._horizon)
 
 
-def _same(due: Charge, charge: Charge) -> bool:
-    if isinstance(due, CellCharge) and isinstance(charge, CellCharge):
-        same = (due.draws, due.pure) == (charge.draws, charge.pure)
-        return same and due.amounts.canonical() == charge.amounts.canonical()
-    return due == charge
+def _tried(what: Callable[[], object]) -> Iterator[str]:
+    """Why something cannot be done with an entry, if it cannot."""
+    try:
+        what()
+    except LaprasError as error:
+        yield str(error)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        yield f"nothing can be worked out with it: {type(error).__name__}"

@@ -203,7 +203,7 @@ def sigma_of(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     delta : float
         δ strictly between 0 and 1.
     sensitivity : float
-        Largest L2 change that one record makes, in the unit of the answer.
+        Largest L2 change that one added or removed record makes, in the unit of the answer.
 
     Returns
     -------

@@ -103,8 +103,8 @@ class ExactNoise:
         count : int
             How many; zero gives an empty list.
         scale_units : int
-            Scale s in steps, from 1 to 2⁵².  An integer answer that one record changes by at most Δ steps
-            (a vector: in L1 norm) is (Δ/s)-DP, up to the clamp.
+            Scale s in steps, from 1 to 2⁵².  An integer answer that one record, added or removed, changes by
+            at most Δ steps (a vector: in L1 norm) is (Δ/s)-DP, up to the clamp.
 
         Returns
         -------

@@ -21,8 +21,10 @@ class PrivacyUnit:
 
     Notes
     -----
-    **Privacy.**  Adding or removing one person changes at most `max_rows` rows, so a release whose
-    largest column L2 norm is `c` is `max_rows`·`c`-GDP for the unit.
+    **Privacy.**  Neighbours are two tables of which one has all rows of one unit more, and the other none
+    of them (docs/notation.md): a unit is added or removed, never changed.  At most `max_rows` rows that
+    count come or go, so a release whose largest column L2 norm is `c` is `max_rows`·`c`-GDP for the unit.
+    Tables in which a unit has other rows are two steps apart: 2·`max_rows`·`c`-GDP.
     """
 
     column: str | None = None

@@ -1,0 +1,267 @@
+"""Replies that follow: each shown value and its error, worked out again from the releases before it.
+
+What a policy decides (what to measure, when, and how well) is not looked at.  What is said of a query once
+something is measured is one formula for each kind of policy, and stands here without the policies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from laprasdp.belief.dense import MAX_CELLS, DenseBelief
+from laprasdp.belief.product import ProductBelief
+from laprasdp.domain import Domain
+from laprasdp.errors import LedgerError
+from laprasdp.ledger.estimate import Estimate, Source
+from laprasdp.ledger.ledger import Release, Reply
+from laprasdp.ledger.settings import Settings
+from laprasdp.privacy.filter import CellCharge
+from laprasdp.query import Query
+from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.span import Span
+
+TOLERANCE = 1e-6
+"""Of a standard deviation, and of a variance: another machine may add up in another order."""
+
+
+class Replies:
+    """
+    What every reply should show, from entry to entry.
+
+    Parameters
+    ----------
+    settings : mapping
+    domain : Domain
+
+    Raises
+    ------
+    LedgerError
+        The policy of the settings is none that is known.
+    """
+
+    def __init__(self, settings: Settings, domain: Domain) -> None:
+        self._pays = settings["reading"]["repeats"] == "pay"
+        self._known = _known_by(settings["policy"], domain, settings["predictions"])
+        self._shown: dict[str, tuple[int, Estimate]] = {}
+        self._held: Release | None = None  # made for a statement: what was known before, is shown as it was
+
+    def release(self, release: Release) -> None:
+        """
+        Go past a release.
+
+        Raises
+        ------
+        LedgerError
+            It is none that the policy makes.
+        """
+        if (release.allowance == 0) != isinstance(self._known, _Belief):
+            raise LedgerError("its allowance is none that this policy gives")
+        if release.opening:
+            self._known.learn(release)
+        else:
+            self._held = release
+
+    def reply(self, position: int, reply: Reply) -> Iterator[str]:
+        """Go past a reply; gives what of it does not follow from the entries before."""
+        shown = dict(zip(reply.queries, reply.answers, strict=False))
+        before = {query: self._recalled(query, one.source) for query, one in shown.items() if one is not None}
+        held, self._held = self._held, None
+        if held is not None:
+            self._known.learn(held)
+        for query, one in shown.items():
+            if query.canonical().key != query.key:
+                yield f"{query!r} is not written as the only query of its meaning"
+            if (one is None) != query.is_zero:
+                yield f"it has no answer to {query!r}" if one is None else f"{query!r} is 0 on every table"
+            if one is None:
+                continue
+            due = before[query] or (self._known.answer(query, one.source, fresh=True) if held else None)
+            earlier, past = self._shown.get(query.key, (None, None))
+            if past is not None and not self._pays and replace(past, source=one.source) != one:
+                yield f"it shows another answer to {query!r} than entry {earlier}"
+            elif due is None:
+                yield f"its answer to {query!r} is {one.source!r}, but nothing before it gives one"
+            elif not _agree(due, one):
+                yield f"its answer to {query!r} is not what the releases before it give"
+        if held is not None and all(before.values()):
+            yield "a release was made for it, but everything was known"
+        self._shown |= {query.key: (position, one) for query, one in shown.items() if one is not None}
+
+    def _recalled(self, query: Query, source: Source) -> Estimate | None:
+        """What is known of a query before anything is measured for it."""
+        lasting = self._known.lasts(query)
+        if query.key in self._shown and (lasting or not self._pays):
+            past = self._shown[query.key][1]
+            return past if lasting else replace(past, source="replay")
+        return self._known.answer(query, source, fresh=False)
+
+
+class _Known(Protocol):
+    """What the releases so far say; one class for each kind of policy."""
+
+    def learn(self, release: Release) -> None:
+        """Go past one release."""
+
+    def lasts(self, query: Query) -> bool:
+        """Whether an answer that was given is given again under its own source, not as a replay."""
+
+    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
+        """What is said of `query` under that source, `fresh` if a release was just made for it, or None."""
+
+
+class _Direct:
+    """Queries are measured one by one; before the stream, the predicted ones together."""
+
+    def __init__(self, predictions: list[str], *, opens: bool, asks: bool, cache: bool) -> None:
+        self._predictions, self._opens, self._asks = predictions, opens, asks
+        self._span = Span() if cache else None
+        self._fresh: dict[str, Estimate] = {}
+        self._predicted: dict[str, Estimate] = {}
+
+    def learn(self, release: Release) -> None:
+        measurement = release.measurement
+        if not isinstance(measurement, Rows) or isinstance(measurement.matrix, int) == release.opening:
+            raise LedgerError("it measures what this policy does not")
+        values = measurement.values(release.noisy)
+        if release.opening:
+            keys = [query.key for query in measurement.queries]
+            if not self._opens or self._predicted or keys != self._predictions:
+                raise LedgerError("it is no release for the predicted queries")
+            decode = measurement.decoding
+            found = zip(decode @ values, np.einsum("ij,ij->i", decode, decode), strict=True)
+            estimates = [Estimate(float(value), float(variance), "predicted") for value, variance in found]
+            self._predicted = dict(zip(keys, estimates, strict=True))
+        else:
+            if not self._asks:
+                raise LedgerError("this policy measures nothing for a statement")
+            assert isinstance(measurement.matrix, int)
+            scale = measurement.matrix / 2.0**measurement.bits
+            variance = measurement.noise_variance / scale**2
+            self._fresh = {
+                query.key: Estimate(float(value) / scale, variance, "measured", measurement.law)
+                for query, value in zip(measurement.queries, values, strict=True)
+            }
+        if self._span is not None:
+            self._span.add(measurement.queries, measurement.coefficients, values)
+
+    def lasts(self, query: Query) -> bool:
+        return query.key in self._predicted
+
+    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
+        if query.key in self._predicted:
+            return self._predicted[query.key]
+        if fresh:
+            return self._fresh.get(query.key)
+        found = self._span.find(query) if self._span is not None and source == "cache" else None
+        return None if found is None else Estimate(found.value, found.variance, "cache")
+
+
+class _Cells:
+    """One noisy count a cell, and perhaps their total, before the stream."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain, self._cells = domain, np.zeros(0)
+        self._square = self._total = 0.0  # c² and d² of the strategy cI with one row d1
+
+    def learn(self, release: Release) -> None:
+        measurement, n = release.measurement, self._domain.size
+        counts = isinstance(measurement, Rows) and len(measurement.queries) == n
+        if not counts or not release.opening or len(self._cells):
+            raise LedgerError("it is no release of a count for each cell")
+        assert isinstance(measurement, Rows)
+        for place, query in enumerate(measurement.queries):
+            vector = query.vector()
+            if vector[place] != 1 or np.count_nonzero(vector) != 1:
+                raise LedgerError(f"its query {place} counts another cell")
+        values, total = measurement.values(release.noisy), 0.0
+        if isinstance(measurement.matrix, int):
+            point = measurement.matrix / 2.0**measurement.bits
+        else:
+            point, total = (int(end) / 2.0**measurement.bits for end in measurement.matrix[[0, -1], 0])
+        self._square, self._total = point**2, total**2
+        pulled = point * values[:n] + (total * values[n] if total else 0.0)
+        self._cells = (pulled - self._shared * pulled.sum()) / self._square
+
+    @property
+    def _shared(self) -> float:
+        return self._total / (self._square + self._domain.size * self._total)
+
+    def lasts(self, query: Query) -> bool:
+        return True
+
+    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
+        if not len(self._cells):
+            return None
+        vector = query.vector().astype(float)
+        variance = (float(vector @ vector) - self._shared * float(vector.sum()) ** 2) / self._square
+        return Estimate(float(vector @ self._cells), variance, "histogram")
+
+
+class _Belief:
+    """A belief that learns from every release: over the cells of a small table, else over queries."""
+
+    def __init__(self, domain: Domain, predictions: list[str]) -> None:
+        self._predictions, self._pure = frozenset(predictions), False
+        small = domain.size <= MAX_CELLS
+        self._belief: DenseBelief | ProductBelief | None = DenseBelief(domain.size) if small else None
+        self._opened = False
+
+    def learn(self, release: Release) -> None:
+        measurement = release.measurement
+        if not (self._opened or release.opening):
+            raise LedgerError("it is no release that primm makes")
+        if isinstance(self._belief, DenseBelief) and isinstance(measurement, Rows):
+            self._belief.learn(measurement, measurement.values(release.noisy))
+        elif isinstance(measurement, Marginals) and self._belief is None:
+            self._belief = ProductBelief(measurement)
+            self._belief.learn(measurement, measurement.values(release.noisy))
+        elif isinstance(measurement, Rows) and isinstance(self._belief, ProductBelief):
+            self._belief.learn(measurement, measurement.values(release.noisy))
+        else:
+            raise LedgerError("it is no release that primm makes on such a table")
+        self._pure = isinstance(release.charge, CellCharge) and release.charge.pure
+        self._opened = True
+
+    def lasts(self, query: Query) -> bool:
+        return False
+
+    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
+        predicted = query.key in self._predictions
+        found = self._belief.estimate(query) if self._belief is not None and self._opened else None
+        if found is None or not (predicted or fresh or source == "background"):
+            return None
+        said: Source = "predicted" if predicted else "measured" if fresh else "background"
+        if not self._pure:
+            return Estimate(*found, said)
+        squares = query.vector().astype(float) ** 2
+        return Estimate(*found, said, "laplace", float(squares.sum() ** 2 / (squares**2).sum()))
+
+
+def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:
+    if policy in ("primm", "laplace-counts"):
+        return _Belief(domain, predictions)
+    if policy in ("histogram", "histogram-total"):
+        return _Cells(domain)
+    if policy in ("independent", "laplace"):
+        return _Direct([], opens=False, asks=True, cache=False)
+    if policy in ("static", "smooth", "smooth-cache"):
+        return _Direct(predictions, opens=True, asks=True, cache=policy == "smooth-cache")
+    if policy == "offline":
+        return _Direct(predictions, opens=True, asks=False, cache=False)
+    raise LedgerError(f"this version knows no policy {policy}")
+
+
+def _agree(due: Estimate, shown: Estimate) -> bool:
+    near = TOLERANCE * math.sqrt(due.variance) + 1e-9 * abs(due.value)
+    return (
+        (due.source, due.law) == (shown.source, shown.law)
+        and abs(due.value - shown.value) <= near
+        and math.isclose(due.variance, shown.variance, rel_tol=TOLERANCE)
+        and math.isclose(due.parts, shown.parts, rel_tol=TOLERANCE)
+    )
