@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import warnings
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
@@ -20,12 +18,8 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
-from laprasdp.ledger.log import broken
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
-
-_HELD = weakref.WeakSet[Database]()
-"""What this process may have open; POSIX drops its locks on a file when any descriptor of it is closed."""
 
 _OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
@@ -301,11 +295,6 @@ class _Writing:
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
-    if database.is_sqlite:
-        file = os.path.realpath(database.name)  # as SQLite names what it keeps beside it
-        if file not in map(os.path.realpath, (other.name for other in _HELD)):  # else nothing is dropped
-            _check_log(file)
-        _HELD.add(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
@@ -315,23 +304,6 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
                 upgrade(connection)
     database.keep_log()
     return database
-
-
-def _check_log(name: str) -> None:
-    """Whether writes are lost that SQLite would drop in silence when it opens the file."""
-    found = broken(Path(name))
-    if found is None:
-        return
-    if found.lost:
-        raise LedgerError(
-            f"the ledger {name}: {found.what}: answers that were shown may be lost; it stays "
-            "closed, restore a backup"
-        )
-    warnings.warn(
-        f"the ledger {name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
-        "file was cut short, answers are lost: verify it with a head that was noted",
-        stacklevel=4,
-    )
 
 
 def _rows(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
