@@ -79,6 +79,7 @@ class Database:
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
         self._joint = threading.local()
         self._texts: dict[ClauseElement, str] = {}
+        self._once_kept: dict[Connection, list[Callable[[], None]]] = {}
 
     @property
     def is_sqlite(self) -> bool:
@@ -106,11 +107,13 @@ class Database:
             connection.execution_options(**{_WRITES: write})
             if not write and not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ")
-            kept = connection.info["kept"] = list[Callable[[], None]]()
-            with connection.begin():
-                if self.file is not None:
-                    self.file.check()
-                yield connection
+            kept = self._once_kept[connection] = []
+            try:
+                with connection.begin():
+                    self._check(connection)
+                    yield connection
+            finally:
+                del self._once_kept[connection]
             if self.file is not None:  # nothing was shown yet
                 self.file.check(written=write)
             for act in kept:
@@ -132,6 +135,15 @@ class Database:
             else:
                 dialect.do_execute(cursor, self._texts[statement], values)
             return list(cursor.fetchall()) if cursor.description else []
+
+    def once_kept(self, connection: Connection, act: Callable[[], None]) -> None:
+        """Do something when the transaction has ended and what it wrote is kept."""
+        self._once_kept[connection].append(act)
+
+    @property
+    def changes(self) -> int:
+        """How often somebody else was seen to have written to the file."""
+        return 0 if self.file is None else self.file.changes
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -193,6 +205,14 @@ class Database:
         self._engine.dispose()
         if self.file is not None:
             self.file.forget()
+
+    def _check(self, connection: Connection) -> None:
+        """Whether the file is still there; where others wrote to it, SQLite reads it and not its memory."""
+        if self.file is not None:
+            self.file.check()
+            if connection.info.setdefault("changes", 0) != self.file.changes:
+                connection.exec_driver_sql("PRAGMA shrink_memory")
+                connection.info["changes"] = self.file.changes
 
     def _renew(self) -> None:
         self._engine, self._process = self._connect(), os.getpid()
@@ -265,6 +285,7 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA journal_size_limit=-1")  # a log that is shorter than before was cut
     cursor.close()
 
 

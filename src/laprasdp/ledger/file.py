@@ -22,10 +22,9 @@ from laprasdp.ledger.log import broken
 MOUNTS = Path("/proc/self/mountinfo")
 """Where Linux says what is mounted; what other systems mount is not known."""
 
-_NETWORK = frozenset(
-    "9p afs beegfs ceph cifs coda davfs glusterfs gpfs lustre ncpfs nfs nfs4 orangefs pvfs2 smb smb2 smb3 smbfs "
-    "fuse.ceph fuse.ceph-fuse fuse.davfs fuse.gcsfuse fuse.glusterfs fuse.goofys fuse.juicefs fuse.mount.s3 "
-    "fuse.nfs fuse.rclone fuse.s3fs fuse.smbnetfs fuse.sshfs".split()
+_NETWORK = re.compile(
+    "9p|afs|beegfs|ceph|cifs|coda|davfs|glusterfs|gpfs|lustre|ncpfs|nfs4?|orangefs|pvfs2|smb(fs|2|3)?|fuse[.]"
+    "(ceph.*|.*davfs|gcsfuse|glusterfs|goofys|juicefs|mount.*|.*nfs.*|rclone|s3fs|smb.*|sshfs)"
 )
 _LOG, _INDEX = "-wal", "-shm"
 _WORDS = {_LOG: "its log of writes", _INDEX: "the index of its log"}
@@ -173,7 +172,8 @@ class LedgerFile:
             found, named = os.lstat(self._real), os.stat(self._named)
         except OSError:
             raise LedgerError(
-                f"the file was moved or removed under this session; nothing is shown: put it back, or {_AGAIN}"
+                "the file was moved or removed under this session; nothing is shown: put it back, or "
+                + _AGAIN
             ) from None
         identity = found.st_dev, found.st_ino
         if self._is not in (None, identity) or (named.st_dev, named.st_ino) != identity:
@@ -221,7 +221,7 @@ def check_local(file: str | os.PathLike[str]) -> None:
     except OSError:
         return
     kind = mounted(os.path.realpath(file), mounts)
-    if kind in _NETWORK:
+    if kind is not None and _NETWORK.fullmatch(kind):
         raise LedgerError(
             f"it is on a network file system ({kind}), where SQLite loses writes: name a file on a disk of "
             "this machine, or give a PostgreSQL address as url"

@@ -21,6 +21,9 @@ from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
+_NEWEST = 2000
+"""So many entries are read again where somebody else has written to the file."""
+
 _OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
@@ -113,6 +116,8 @@ class SQLLedger:
         self.database = where if isinstance(where, Database) else _opened(where, wait)
         self.name = dataset
         self._dataset: Dataset | None = None
+        self._seen: Head | None = None  # the last head that was kept for certain
+        self._changes = self.database.changes
 
     def open(self, settings: Settings) -> Settings:
         with self.database.transaction(write=False) as connection:
@@ -148,15 +153,17 @@ class SQLLedger:
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
         dataset = self.dataset
         with self.database.transaction(write=True) as connection:
-            head = self._head(connection, dataset, lock=True)
+            head = self._followed(connection, dataset, lock=True)
             writing = _Writing(self.database, connection, dataset, head, stamp)
             yield writing
-            writing.finish()
+            after = writing.finish()
+            self.database.once_kept(connection, lambda: setattr(self, "_seen", after))
 
     def since(self, position: int) -> Sequence[Kept]:
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return _read(self.database, connection, dataset, self._head(connection, dataset), position)
+            head = self._followed(connection, dataset)
+            return _read(self.database, connection, dataset, head, position)
 
     @property
     def head(self) -> Head:
@@ -210,6 +217,25 @@ class SQLLedger:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
         head = Head(*rows[0])
         _check(vars(head), HEAD)
+        return head
+
+    def _followed(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
+        """The head, if it follows what was seen last; the last entries, too, where others wrote the file."""
+        head, seen, changes = self._head(connection, dataset, lock=lock), self._seen, self.database.changes
+        if seen is not None and seen != head:
+            if head.entries < seen.entries:
+                raise LedgerError(
+                    f"it has {head.entries} entries, but had {seen.entries}: restore what was lost"
+                )
+            same = seen.entries == head.entries
+            if same or seen.digest != _digest(self.database, connection, dataset, seen.entries):
+                raise LedgerError(
+                    f"its first {seen.entries} entries are not those that were there: another copy is in its "
+                    "place; end every session on it and restore a backup"
+                )
+        if self._changes != changes:
+            _linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
+        self._seen, self._changes = head, changes
         return head
 
 
@@ -283,13 +309,14 @@ class _Writing:
             }
         )
 
-    def finish(self) -> None:
+    def finish(self) -> Head:
         """Write the entries and the new end of the chain."""
+        after = Head(self._head.entries + len(self._entries), self._digest)
         if self._entries:
             self._database.run(self._connection, _ADD, self._entries)
-            entries = self._head.entries + len(self._entries)
-            moved = {"of": self._dataset.number, "to_entries": entries, "to_digest": self._digest}
+            moved = {"of": self._dataset.number, "to_entries": after.entries, "to_digest": after.digest}
             self._database.run(self._connection, _MOVE_HEAD, moved)
+        return after
 
 
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
@@ -338,21 +365,33 @@ def _check(row: dict[str, Any], table: Table) -> None:
 def _read(
     database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
 ) -> list[Kept]:
-    """Entries from `position` to the head, their chain checked from link to link."""
+    """Entries from `position` to the head."""
+    rows = _linked(database, connection, dataset, head, position)
+    return [read_entry(row.body, dataset.domain) for row in rows]
+
+
+def _linked(
+    database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
+) -> list[Row]:
+    """Rows from `position` to the head, their chain checked from link to link."""
     if position > head.entries:
         raise LedgerError(f"it has {head.entries} entries, but had {position}: restore what was lost")
     if position == head.entries:
         return []
-    kept: list[Kept] = []
-    digest = first_digest(dataset.text)
-    if position:
-        place = {"of": dataset.number, "at_position": position - 1}
-        digest = next((found for (found,) in database.run(connection, _DIGEST, place)), "")
-    for row in _rows(database, connection, dataset, position)[: head.entries - position]:
+    digest = _digest(database, connection, dataset, position)
+    rows = _rows(database, connection, dataset, position)[: head.entries - position]
+    for expected, row in enumerate(rows, position):
         digest = next_digest(digest, row.body)
-        if row.position != position + len(kept) or row.digest != digest:
-            raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")
-        kept.append(read_entry(row.body, dataset.domain))
+        if row.position != expected or row.digest != digest:
+            raise LedgerError(f"entry {expected} was changed or lost: verify it")
     if digest != head.digest:
-        raise LedgerError(f"its last entries were changed or lost, from {position + len(kept)} on: verify it")
-    return kept
+        raise LedgerError(f"its last entries were changed or lost, from {position + len(rows)} on: verify it")
+    return rows
+
+
+def _digest(database: Database, connection: Connection, dataset: Dataset, entries: int) -> str:
+    """The digest after so many entries."""
+    if not entries:
+        return first_digest(dataset.text)
+    place = {"of": dataset.number, "at_position": entries - 1}
+    return next((found for (found,) in database.run(connection, _DIGEST, place)), "")
