@@ -24,8 +24,8 @@ from laprasdp.windows import open_windows
 DOMAIN = lp.Domain(n=lp.Integers(0, 2))
 ROWS = pa.table({"n": [0, 1, 1, 2]})
 CLOSED = "the session is closed: open another one to go on"
-MANY = int(os.environ.get("LAPRAS_SESSIONS", "100"))
-"""Of each kind in the gate; 500 of each make 2,000."""
+ROUNDS = int(os.environ.get("LAPRAS_SESSION_ROUNDS", "20"))
+"""Each opens four sessions; 500 make 2,000, under a limit of 256 descriptors."""
 
 
 def opened(ledger: Any = None) -> lp.Session:
@@ -177,13 +177,14 @@ def test_a_session_of_many_threads_lets_go(tmp_path: Path, without_collector: No
 
 CHILD = """
 import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+rounds, limit = int(sys.argv[2]), min(256, 8 + 2 * int(sys.argv[2]))
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 import gc
 gc.disable()
 from test_session_life import COUNT, opened
 from pathlib import Path
 folder = Path(sys.argv[1])
-for number in range(int(sys.argv[2])):
+for number in range(rounds):
     for ledger in (None, folder / f"{number % 7}.db"):
         with opened(ledger) as session:
             session.ask(COUNT)
@@ -196,7 +197,7 @@ print("done")
 
 def test_many_sessions_fit_few_descriptors(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path), str(MANY)],
+        [sys.executable, "-c", CHILD, str(tmp_path), str(ROUNDS)],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
