@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +55,7 @@ def open_session(
     clock: Callable[[], datetime] = now,
 ) -> Session:
     """
-    Open a table for private questions.
+    Open a table for private questions; ``with`` closes the session at the end of a block.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ def open_session(
     unit = unit or PrivacyUnit()
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
-    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit)
+    owned = ExitStack()
+    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit, owned)
     predicted = read_predictions(predictions, domain, opened.name, expected)
     setting = Setting(
         domain,
@@ -128,6 +130,7 @@ def open_session(
         predicted=[one.name for one in predicted.values()],
         caps=caps,
         clock=clock,
+        owned=owned,
     )
 
 
@@ -191,11 +194,13 @@ def read_predictions(
     return found
 
 
-def _opened(source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit) -> Table:
+def _opened(
+    source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit, owned: ExitStack
+) -> Table:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY)
+    return owned.enter_context(DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY))
 
 
 def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Self
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
@@ -58,6 +59,8 @@ class Session:
         The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
     clock : callable
         The time for the ledger's stamps, in UTC; nothing is decided by it.
+    owned : ExitStack, optional
+        What ends with the session beside its ledger, such as a table that was opened for it.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class Session:
         predicted: Sequence[str] = (),
         caps: Mapping[str, float] | None = None,
         clock: Callable[[], datetime] = now,
+        owned: ExitStack | None = None,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
@@ -95,6 +99,7 @@ class Session:
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = Reader(table.domain, table.name)
         self._lock = threading.RLock()
+        self._owned, self._closed = owned or ExitStack(), False
         wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
@@ -152,6 +157,37 @@ class Session:
         """ε at the budget's δ for all that was released."""
         return self._policy.accounting.epsilon_of(self.spent)
 
+    def close(self) -> None:
+        """
+        Let go of the ledger, and of the table if it was opened for this session; closing twice does nothing.
+
+        What was answered stays in a durable ledger: a session that is opened later goes on there.  A closed
+        session is asked nothing more.
+        """
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                with self._owned:
+                    self._ledger.close()
+
+    def check_open(self) -> None:
+        """
+        Whether it may be asked.
+
+        Raises
+        ------
+        LedgerError
+            It is closed.
+        """
+        if self._closed:
+            raise LedgerError("the session is closed: open another one to go on")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
         return make_plan(self._present.policy, self._predicted)
@@ -199,7 +235,7 @@ class Session:
         ConfigError
             There are caps, and the analyst has none.
         LedgerError
-            The ledger cannot keep it; nothing is shown.
+            The ledger cannot keep it, or the session is closed; nothing is shown.
 
         Notes
         -----
@@ -308,6 +344,7 @@ class Session:
     def _transaction(self, stamp: Stamp) -> Iterator[Append]:
         """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
         with self._lock:
+            self.check_open()
             early = self._shared or self._torn  # then most is learned here, where nobody waits for it
             found = early and self._catch_up(self._ledger.since)
             with self._ledger.transaction(stamp) as transaction:
@@ -346,5 +383,6 @@ class Session:
     def _present(self) -> State:
         """The state after everything that is kept now."""
         with self._lock:
+            self.check_open()
             self._catch_up(self._ledger.since)
             return self._state

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from laprasdp.config.domain import toml_key
 from laprasdp.data.schema import columns, kind_of
-from laprasdp.errors import ConfigError
+from laprasdp.errors import ConfigError, LedgerError
+from laprasdp.ledger.file import check_alone
+from laprasdp.whole import write_whole
 
 _HEAD = """\
 # What LAPRAS may answer about this table, and at what price to privacy.
@@ -80,11 +82,15 @@ def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool
     """Write `out` for `table`."""
     if out.is_dir():
         raise ConfigError(f"{out} is a directory; name the file to write")
+    ledger = out.with_name(f"{out.stem}.ledger")
+    try:
+        check_alone(ledger)
+    except LedgerError as error:
+        raise LedgerError(f"the ledger {ledger}: {error}") from None
     found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name)]
     text = _text(table, name, out, found)
     try:
-        with open(out, "w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        write_whole(out, text, new=not force)
     except FileExistsError:
         raise ConfigError(f"{out} is there already; --force overwrites it") from None
     if as_json:

@@ -51,8 +51,8 @@ class Place:
 
     @property
     def begun(self) -> bool:
-        """Whether there may be something to read; what is in a database shows when it is read."""
-        return isinstance(self.where, str) or self.where.exists()
+        """Whether there may be something to read, or a log of what was lost; opening it shows what."""
+        return isinstance(self.where, str) or self.where.exists() or Path(f"{self.where}-wal").exists()
 
     def existing(self) -> SQLLedger:
         """

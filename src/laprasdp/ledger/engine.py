@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, ev
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from laprasdp.errors import LedgerError
+from laprasdp.ledger.file import LedgerFile
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
 _LOG = "PRAGMA journal_mode=WAL"
@@ -73,10 +74,12 @@ class Database:
         self.name = self._url.render_as_string(hide_password=True)
         if self._url.drivername.startswith("sqlite"):
             self.name = str(self._url.database)
+        self.file = LedgerFile(self.name) if self.name == self._url.database else None
         self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
         self._joint = threading.local()
         self._texts: dict[ClauseElement, str] = {}
+        self._once_kept: dict[Connection, list[Callable[[], None]]] = {}
 
     @property
     def is_sqlite(self) -> bool:
@@ -110,8 +113,17 @@ class Database:
             connection.execution_options(**{_WRITES: write})
             if not write and not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+            kept = self._once_kept[connection] = []
+            try:
+                with connection.begin():
+                    self._check(connection)
+                    yield connection
+            finally:
+                del self._once_kept[connection]
+            if self.file is not None:  # nothing was shown yet
+                self.file.check(written=write)
+            for act in kept:
+                act()
 
     def run(self, connection: Connection, statement: ClauseElement, values: Values) -> list[Any]:
         """
@@ -129,6 +141,15 @@ class Database:
             else:
                 dialect.do_execute(cursor, self._texts[statement], values)
             return list(cursor.fetchall()) if cursor.description else []
+
+    def once_kept(self, connection: Connection, act: Callable[[], None]) -> None:
+        """Do something when the transaction has ended and what it wrote is kept."""
+        self._once_kept[connection].append(act)
+
+    @property
+    def changes(self) -> int:
+        """How often somebody else was seen to have written to the file."""
+        return 0 if self.file is None else self.file.changes
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -165,11 +186,13 @@ class Database:
                 try:
                     with self._engine.connect() as connection:
                         cast("sqlite3.Connection", connection.connection.driver_connection).execute(_LOG)
-                    return
+                    break
                 except sqlite3.OperationalError as error:  # for this, SQLite does not wait by itself
                     if "locked" not in str(error) or time.monotonic() > end:
                         raise LedgerError(str(error)) from None
                     time.sleep(0.01)
+        if self.file is not None:
+            self.file.logged()
 
     def damage(self) -> list[str]:
         """What SQLite's own check finds wrong in the file."""
@@ -184,8 +207,18 @@ class Database:
         return [line for line in lines if line != "ok" and not line.startswith("***")]
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections; whoever uses it again opens it again."""
         self._engine.dispose()
+        if self.file is not None:
+            self.file.forget()
+
+    def _check(self, connection: Connection) -> None:
+        """Whether the file is still there; where others wrote to it, SQLite reads it and not its memory."""
+        if self.file is not None:
+            self.file.check()
+            if connection.info.setdefault("changes", 0) != self.file.changes:
+                connection.exec_driver_sql("PRAGMA shrink_memory")
+                connection.info["changes"] = self.file.changes
 
     def _renew(self) -> None:
         self._engine, self._process = self._connect(), os.getpid()
@@ -205,9 +238,13 @@ class Database:
             raise LedgerError(
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
             ) from None
-        if engine.dialect.name == "sqlite":
+        if self.file is not None:
+            file, wait = self.file, self._wait  # a listener that held this object would never let go of it
+            event.listen(engine, "do_connect", lambda *_: file.connecting())
             event.listen(engine, "connect", _prepare)
-            event.listen(engine, "begin", lambda connection: _begin(connection, self._wait))
+            event.listen(engine, "connect", lambda *_: file.connected())
+            event.listen(engine, "close", lambda *_: file.disconnected())
+            event.listen(engine, "begin", lambda connection: _begin(connection, wait))
             event.listen(engine, "invalidate", _roll_back)
         return engine
 
@@ -254,6 +291,7 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA journal_size_limit=-1")  # a log that is shorter than before was cut
     cursor.close()
 
 
@@ -270,10 +308,11 @@ def _begin(connection: Connection, wait: float) -> None:
     SQLite's own waiting sleeps longer the longer it has waited, so that whoever came last goes first.  Here
     whoever has waited longest looks most often.
     """
+    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
     if not connection.get_execution_options().get(_WRITES, False):
         connection.exec_driver_sql("BEGIN")
+        driver.execute("SELECT 1 FROM sqlite_master").close()  # SQLite opens the log when something is read
         return
-    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
     driver.execute("PRAGMA busy_timeout=0")
     start = time.monotonic()
     try:

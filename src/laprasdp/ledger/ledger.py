@@ -167,6 +167,9 @@ class Ledger(Protocol):
     def since(self, position: int) -> Iterable[Kept]:
         """The kept entries from `position` on, in order."""
 
+    def close(self) -> None:
+        """Let go of what is open; whatever is called later opens it again."""
+
 
 class Shelf(Protocol):
     """
@@ -190,3 +193,6 @@ class Shelf(Protocol):
 
         Inside `together`, nobody else begins one until the block ends.
         """
+
+    def close(self) -> None:
+        """Let go of what is open; whatever is called later opens it again."""

@@ -43,6 +43,9 @@ class MemoryLedger:
         with self._lock:
             return self._kept[position:]
 
+    def close(self) -> None:
+        """Nothing is open; what is kept stays."""
+
 
 class MemoryShelf:
     """Keeps ledgers in memory, each under a name."""
@@ -71,6 +74,9 @@ class MemoryShelf:
         with self._lock:
             begun = {name: ledger._settings for name, ledger in self._ledgers.items()}
             return {name: settings for name, settings in begun.items() if settings is not None}
+
+    def close(self) -> None:
+        """Nothing is open; what is kept stays."""
 
 
 class _Staged:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import warnings
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
@@ -20,12 +18,11 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
-from laprasdp.ledger.log import broken
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
-_HELD = weakref.WeakSet[Database]()
-"""What this process may have open; POSIX drops its locks on a file when any descriptor of it is closed."""
+_NEWEST = 2000
+"""So many entries are read again where somebody else has written to the file."""
 
 _SET_BACK = (
     "it has entries beyond its end, so where it ends was changed or lost: verify it and restore a backup"
@@ -122,6 +119,8 @@ class SQLLedger:
         self.database = where if isinstance(where, Database) else _opened(where, wait)
         self.name = dataset
         self._dataset: Dataset | None = None
+        self._seen: Head | None = None  # the last head that was kept for certain
+        self._changes = self.database.changes
 
     def open(self, settings: Settings) -> Settings:
         with self.database.transaction(write=False) as connection:
@@ -157,15 +156,17 @@ class SQLLedger:
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
         dataset = self.dataset
         with self.database.transaction(write=True) as connection:
-            head = self._head(connection, dataset, lock=True)
+            head = self._followed(connection, dataset, lock=True)
             writing = _Writing(self.database, connection, dataset, head, stamp)
             yield writing
-            writing.finish()
+            after = writing.finish()
+            self.database.once_kept(connection, lambda: setattr(self, "_seen", after))
 
     def since(self, position: int) -> Sequence[Kept]:
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return _read(self.database, connection, dataset, self._head(connection, dataset), position)
+            head = self._followed(connection, dataset)
+            return _read(self.database, connection, dataset, head, position)
 
     @property
     def head(self) -> Head:
@@ -219,6 +220,25 @@ class SQLLedger:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
         head = Head(*rows[0])
         _check(vars(head), HEAD)
+        return head
+
+    def _followed(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
+        """The head, if it follows what was seen last; the last entries, too, where others wrote the file."""
+        head, seen, changes = self._head(connection, dataset, lock=lock), self._seen, self.database.changes
+        if seen is not None and seen != head:
+            if head.entries < seen.entries:
+                raise LedgerError(
+                    f"it has {head.entries} entries, but had {seen.entries}: restore what was lost"
+                )
+            same = seen.entries == head.entries
+            if same or seen.digest != _digest(self.database, connection, dataset, seen.entries):
+                raise LedgerError(
+                    f"its first {seen.entries} entries are not those that were there: another copy is in its "
+                    "place; end every session on it and restore a backup"
+                )
+        if self._changes != changes:
+            _linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
+        self._seen, self._changes = head, changes
         return head
 
 
@@ -292,26 +312,22 @@ class _Writing:
             }
         )
 
-    def finish(self) -> None:
+    def finish(self) -> Head:
         """Write the entries and the new end of the chain."""
+        after = Head(self._head.entries + len(self._entries), self._digest)
         if self._entries:
             try:
                 self._database.run(self._connection, _ADD, self._entries)
             except self._database.conflict:
                 raise LedgerError(_SET_BACK) from None
-            entries = self._head.entries + len(self._entries)
-            moved = {"of": self._dataset.number, "to_entries": entries, "to_digest": self._digest}
+            moved = {"of": self._dataset.number, "to_entries": after.entries, "to_digest": after.digest}
             self._database.run(self._connection, _MOVE_HEAD, moved)
+        return after
 
 
 def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     """A database with a ledger's tables, made where they are not there."""
     database = Database(where, wait)
-    if database.is_sqlite:
-        file = os.path.realpath(database.name)  # as SQLite names what it keeps beside it
-        if file not in map(os.path.realpath, (other.name for other in _HELD)):  # else nothing is dropped
-            _check_log(file)
-        _HELD.add(database)
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
@@ -321,23 +337,6 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
                 upgrade(connection)
     database.keep_log()
     return database
-
-
-def _check_log(name: str) -> None:
-    """Whether writes are lost that SQLite would drop in silence when it opens the file."""
-    found = broken(Path(name))
-    if found is None:
-        return
-    if found.lost:
-        raise LedgerError(
-            f"the ledger {name}: {found.what}: answers that were shown may be lost; it stays "
-            "closed, restore a backup"
-        )
-    warnings.warn(
-        f"the ledger {name}: {found.what}: a crash leaves that, and nothing was shown; but if the "
-        "file was cut short, answers are lost: verify it with a head that was noted",
-        stacklevel=4,
-    )
 
 
 def _rows(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
@@ -372,26 +371,39 @@ def _check(row: dict[str, Any], table: Table) -> None:
 def _read(
     database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
 ) -> list[Kept]:
-    """Entries from `position` to the head, their chain checked from link to link."""
+    """Entries from `position` to the head."""
+    kept: list[Kept] = []
+    for row in _linked(database, connection, dataset, head, position):
+        kept.append(read_entry(row.body, dataset.domain))
+        if kept[-1].position != row.position:
+            raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
+    return kept
+
+
+def _linked(
+    database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
+) -> list[Row]:
+    """Rows from `position` to the head, their chain checked from link to link."""
     if position > head.entries:
         raise LedgerError(f"it has {head.entries} entries, but had {position}: restore what was lost")
     if position == head.entries:
         return []
-    kept: list[Kept] = []
-    digest = first_digest(dataset.text)
-    if position:
-        place = {"of": dataset.number, "at_position": position - 1}
-        digest = next((found for (found,) in database.run(connection, _DIGEST, place)), "")
+    digest = _digest(database, connection, dataset, position)
     rows = _rows(database, connection, dataset, position)
     if rows and rows[-1].position >= head.entries:
         raise LedgerError(_SET_BACK)
-    for row in rows:
+    for expected, row in enumerate(rows, position):
         digest = next_digest(digest, row.body)
-        if row.position != position + len(kept) or row.digest != digest:
-            raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")
-        kept.append(read_entry(row.body, dataset.domain))
-        if kept[-1].position != row.position:
-            raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
+        if row.position != expected or row.digest != digest:
+            raise LedgerError(f"entry {expected} was changed or lost: verify it")
     if digest != head.digest:
-        raise LedgerError(f"its last entries were changed or lost, from {position + len(kept)} on: verify it")
-    return kept
+        raise LedgerError(f"its last entries were changed or lost, from {position + len(rows)} on: verify it")
+    return rows
+
+
+def _digest(database: Database, connection: Connection, dataset: Dataset, entries: int) -> str:
+    """The digest after so many entries."""
+    if not entries:
+        return first_digest(dataset.text)
+    place = {"of": dataset.number, "at_position": entries - 1}
+    return next((found for (found,) in database.run(connection, _DIGEST, place)), "")

@@ -57,8 +57,8 @@ def _datasets(path: Path) -> Iterator[tuple[str, list[str]]]:
     SQLite alone may open what it uses: POSIX drops the locks that a process has on a file when it closes
     any descriptor of it, and then another process takes the log of writes away from under this one.
     """
-    if path.name.endswith(_BESIDE) or not path.is_file():
-        return
+    if path.name.endswith(_BESIDE) or not path.is_file() or not path.stat().st_size:
+        return  # beside an empty file SQLite would delete a log of writes
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
         for name, settings in connection.execute("SELECT name, settings FROM lapras_dataset"):
             yield name, [attribute for attribute, _ in json.loads(settings)["domain"]]

@@ -17,6 +17,7 @@ from laprasdp.predict.model import Context, Predictor
 from laprasdp.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.whole import write_whole
 
 FORMAT, VERSION = "laprasdp predictions", 1
 
@@ -133,7 +134,7 @@ def make_forecast(
 def write_forecast(
     forecast: Forecast, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a forecast as JSON; `about` is kept under "about" for people to read."""
+    """Write a forecast as JSON, whole or not at all; `about` is kept under "about" for people to read."""
     row = {
         "format": FORMAT,
         "version": VERSION,
@@ -146,7 +147,7 @@ def write_forecast(
         "predictions": [{"query": one.text, "expected": one.count} for one in forecast.expected],
     }
     text = json.dumps(row, indent=1, ensure_ascii=False, allow_nan=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    write_whole(path, text + "\n")
 
 
 def read_forecast(path: str | os.PathLike[str], domain: Domain, table: str) -> Forecast:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
@@ -23,6 +24,9 @@ from laprasdp.windows.period import Part, Period, dates_of, periods_of
 from laprasdp.windows.slice import Slice
 from laprasdp.windows.terms import Terms
 from laprasdp.windows.windowed import WindowedSession
+
+if TYPE_CHECKING:
+    from laprasdp.data.duckdb import DuckDBTable
 
 KEY = "periods"
 """Chooses a person's rows; always the same, so that a period has the same rows whenever it is opened."""
@@ -111,20 +115,21 @@ def open_windows(
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
     declared = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in declared]
+    owned = ExitStack()
     if isinstance(source, Table):
         if unit != source.unit or unit.column is not None:
             raise ConfigError("a ready table in periods has rows as its unit: give the source of its rows")
         opened = source
     else:
         starts = [part.start for part in parts]
-        opened = _read(source, domain, table, name, unit, (attribute, starts))
+        opened = owned.enter_context(_read(source, domain, table, name, unit, (attribute, starts)))
     called = opened.name
 
     def read(part: Part, given: Any) -> Table:
         given = source if given is None else given
         if isinstance(given, Table):
             return given
-        return _read(given, part.domain, table, called, unit)
+        return owned.enter_context(_read(given, part.domain, table, called, unit))
 
     return WindowedSession(
         domain,
@@ -151,6 +156,7 @@ def open_windows(
         read=read,
         step=periods if isinstance(periods, int | str) else None,
         clock=clock,
+        owned=owned,
     )
 
 
@@ -161,7 +167,7 @@ def _read(
     name: str | None,
     unit: PrivacyUnit,
     apart: tuple[str, Sequence[int]] | None = None,
-) -> Table:
+) -> DuckDBTable:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from laprasdp.attribute import Dates
 from laprasdp.domain import Domain
-from laprasdp.errors import DomainError
+from laprasdp.errors import DomainError, LedgerError
+from laprasdp.ledger.settings import Settings, domain_of
 from laprasdp.marginal import Marginal
 from laprasdp.opening import Predicted
 from laprasdp.privacy.budget import Budget
@@ -214,6 +215,29 @@ def next_period(dates: Dates, step: int | str) -> Period:
     edges = Dates(dates.first, dates.last + days * DAY, step).edges
     place = edges.index(dates.last + DAY)
     return Period(edges[place], edges[place + 1] - DAY)
+
+
+def check_kept(parts: Iterable[Part], table: str, attribute: str, begun: Mapping[str, Settings]) -> None:
+    """
+    Whether periods fit those that ledgers were begun for: rows of a period never get another budget.
+
+    Raises
+    ------
+    LedgerError
+        One overlaps a period of the same table, or a ledger is of no period of `attribute`.
+    """
+    for name, settings in begun.items():
+        if not name.startswith(f"{table}@"):
+            continue
+        domain = domain_of(settings)
+        if attribute not in domain.names:
+            raise LedgerError(f"the ledger has {name}, which is no period of {attribute}")
+        dates = dates_of(domain, attribute)
+        other = Period(dates.first, dates.last)
+        for period in (part.period for part in parts):
+            same = (period.first, period.last) == (other.first, other.last)
+            if other.overlaps(period) and not same:
+                raise LedgerError(f"the period {period} overlaps {other}, which the ledger has")
 
 
 def _gathered(

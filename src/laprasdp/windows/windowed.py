@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.attribute import Dates
@@ -14,7 +14,6 @@ from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
 from laprasdp.ledger.ledger import Refusal, Reply, Shelf, Stamp
-from laprasdp.ledger.settings import Settings, domain_of
 from laprasdp.plan import Plan, describe
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
@@ -24,7 +23,7 @@ from laprasdp.session import Session, now
 from laprasdp.shown import Prices
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.windows.period import DAY, Part, Period, dates_of, next_period
+from laprasdp.windows.period import DAY, Part, Period, check_kept, dates_of, next_period
 from laprasdp.windows.route import route
 from laprasdp.windows.terms import Terms
 from laprasdp.windows.total import added
@@ -61,6 +60,8 @@ class WindowedSession:
         Of the periods, where they have one.
     clock : callable
         The time for the ledger's stamps, in UTC; nothing is decided by it.
+    owned : ExitStack, optional
+        What ends with the session beside its ledgers, such as the table.
 
     Raises
     ------
@@ -90,6 +91,7 @@ class WindowedSession:
         read: Read,
         step: int | str | None = None,
         clock: Callable[[], datetime] = now,
+        owned: ExitStack | None = None,
     ) -> None:
         self._domain, self._attribute, self._name, self._terms = domain, attribute, name, terms
         self._shelf, self._noise, self._public, self._clock = shelf, noise, public, clock
@@ -97,6 +99,7 @@ class WindowedSession:
         self._parts: dict[str, Part] = {}
         self._sessions: dict[str, Session] = {}
         self._lock = threading.RLock()
+        self._owned = owned or ExitStack()
         parts = [Part.of(domain, attribute, period) for period in periods]
         self._open(domain, parts, tables)
 
@@ -158,6 +161,19 @@ class WindowedSession:
             raise ConfigError(f"no period of {self._attribute} begins on {name}")
         return self._sessions[name]
 
+    def close(self) -> None:
+        """Let go of the ledgers, and of the table if it was opened for it; see `Session.close`."""
+        with self._lock, self._owned:
+            for session in self._sessions.values():
+                session.close()
+            self._shelf.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def plan(self, period: str | None = None) -> Plan:
         """Expected errors of what is asked of one period, the last if none is named; no data, no charge."""
         return self.period(period or list(self._sessions)[-1]).plan()
@@ -197,7 +213,7 @@ class WindowedSession:
         ConfigError
             There are caps, and the analyst has none.
         LedgerError
-            The ledgers cannot keep it; nothing is shown.
+            The ledgers cannot keep it, or the session is closed; nothing is shown.
 
         Notes
         -----
@@ -205,6 +221,7 @@ class WindowedSession:
         """
         self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
+            next(iter(self._sessions.values())).check_open()
             parsed = self._parsed(statement)
             places, asked = route(parsed, self._parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
@@ -265,6 +282,7 @@ class WindowedSession:
             It was declared otherwise before, or overlaps one that was.
         """
         with self._lock:
+            next(iter(self._sessions.values())).check_open()
             dates = dates_of(self._domain, self._attribute)
             if period is None:
                 if self._step is None:
@@ -285,13 +303,13 @@ class WindowedSession:
         begun = [self._terms.before(part, domain, self._name) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))
         recorded = self._shelf.settings()
-        self._check(parts, recorded)
+        check_kept(parts, self._name, self._attribute, recorded)
         found: dict[str, Session] = {}
         for part, table, before in opened:
             if self._kept(part.period) in recorded:
                 found[part.period.name] = self._session(part, table, *before)
         with self._shelf.together():
-            self._check(parts, self._shelf.settings())
+            check_kept(parts, self._name, self._attribute, self._shelf.settings())
             for part, table, before in opened:
                 if part.period.name not in found:
                     found[part.period.name] = self._session(part, table, *before)
@@ -316,21 +334,6 @@ class WindowedSession:
 
     def _kept(self, period: Period) -> str:
         return f"{self._name}@{period.name}"
-
-    def _check(self, parts: list[Part], begun: Mapping[str, Settings]) -> None:
-        """Rows of a period that the shelf has never get another budget."""
-        for name, settings in begun.items():
-            if not name.startswith(f"{self._name}@"):
-                continue
-            domain = domain_of(settings)
-            if self._attribute not in domain.names:
-                raise LedgerError(f"the ledger has {name}, which is no period of {self._attribute}")
-            dates = dates_of(domain, self._attribute)
-            other = Period(dates.first, dates.last)
-            for period in (part.period for part in parts):
-                same = (period.first, period.last) == (other.first, other.last)
-                if other.overlaps(period) and not same:
-                    raise LedgerError(f"the period {period} overlaps {other}, which the ledger has")
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, str):
