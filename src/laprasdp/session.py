@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.errors import (
+    BudgetError,
+    BudgetExhausted,
+    ConfigError,
+    DomainError,
+    LedgerError,
+    UnsupportedQuery,
+)
 from laprasdp.ledger.ledger import Entry, Kept, Ledger, Raise, Refusal, Reply, Stamp
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
@@ -62,7 +70,7 @@ class Session:
     Raises
     ------
     BudgetError
-        A cap is no ε.
+        A cap is no ε; or the ledger is empty and the budget is not enough for what the policy plans.
     ConfigError
         Seeded noise on a table that is not declared public; table and policy over different domains.
     LedgerError
@@ -95,6 +103,7 @@ class Session:
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = Reader(table.domain, table.name)
         self._lock = threading.RLock()
+        _check_promise(policy, ledger)
         wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
@@ -257,7 +266,8 @@ class Session:
         Raises
         ------
         BudgetError
-            It is no raise, or the noise values drawn so far would pass what it allows.
+            It is no raise; or the noise values drawn so far, and those of the rest of the stream, would pass
+            what it allows.
 
         Notes
         -----
@@ -266,7 +276,10 @@ class Session:
         """
         with self._transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
-            append(Raise(self._state.budget, budget))
+            old = self._state.budget
+            append(Raise(old, budget))
+            if budget.coordinates < old.coordinates:
+                check_promise(self._policy)
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
@@ -348,3 +361,14 @@ class Session:
         with self._lock:
             self._catch_up(self._ledger.since)
             return self._state
+
+
+def _check_promise(policy: Policy, ledger: Ledger) -> None:
+    """Refuse a budget that is not enough, before the ledger is begun; what it holds already can be shown."""
+    try:
+        check_promise(policy)
+    except BudgetError:
+        with suppress(LedgerError):  # nothing was begun
+            if any(True for _ in ledger.since(0)):
+                return
+        raise

@@ -73,17 +73,17 @@ class Laplace(Independent):
         if self.accounting.name != "basic":
             raise BudgetError('Laplace noise is accounted for in ε: use accounting "basic"')
 
+    def _variance_at(self, allowance: int) -> float | None:
+        try:
+            return self._measure([Query.constant(self.setting.domain, 1)], allowance).noise_variance
+        except BudgetExhausted:
+            return None
+
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure_laplace(queries, allowance, self.setting.unit.max_rows)
 
     def _granted(self, measurement: Measurement, allowance: int) -> Grant:
         return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)
-
-    def _variance_at(self, allowance: int) -> float | None:
-        if allowance <= 0:
-            return None
-        point = Query.constant(self.setting.domain, 1)
-        return self._measure([point], allowance).noise_variance
 
 
 class Histogram(Policy):
@@ -103,7 +103,7 @@ class Histogram(Policy):
         The domain has more than ``MAX_HISTOGRAM`` cells.
     """
 
-    paced = False
+    paced = measuring = False
 
     def __init__(self, setting: Setting, *, total: bool = False) -> None:
         self.name = "histogram-total" if total else "histogram"
@@ -194,7 +194,7 @@ class Offline(Policy):
         With at least one prediction; other queries are refused.
     """
 
-    paced = False
+    paced = measuring = False
 
     name = "offline"
 
@@ -210,6 +210,9 @@ class Offline(Policy):
 
     def due(self) -> Grant | None:
         return None if self._answers else self._matrix.grant()
+
+    def most_openings(self) -> int:
+        return 0 if self._answers else len(self.setting.predictions)
 
     def allowance(self, position: int) -> int:
         return 0

@@ -118,6 +118,9 @@ class Lapras(Policy):
     def due(self) -> Grant | None:
         return self._matrix.grant() if self.setting.predictions and not self._predicted else None
 
+    def most_openings(self) -> int:
+        return 0 if self._predicted else len(self.setting.predictions)
+
     def allowance(self, position: int) -> int:
         return self._pacing.allowance(position)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -26,10 +25,11 @@ from laprasdp.pacing.split import shares_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
+from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Measurement, Rows, measure
+from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,7 @@ class Policy(ABC):
     name: str
     law: Law = "gaussian"  # of the error of its answers
     paced = True  # it cannot do without a horizon
+    measuring: bool = True  # a statement may have to be measured
 
     def __init__(self, setting: Setting) -> None:
         if self.paced and setting.horizon is None:
@@ -149,6 +150,7 @@ class Policy(ABC):
         self.setting = setting
         self.accounting = setting.ledger_unit
         self.seen = 0  # statements so far: n
+        self.drawn = 0  # noise values so far
         self._known: dict[str, Estimate] = {}  # what was shown
         self._fresh: dict[str, Estimate] = {}  # what the last release measured
 
@@ -159,6 +161,20 @@ class Policy(ABC):
     def due(self) -> Grant | None:
         """What to release before the next statement, whatever it is; most policies, once before the first."""
         return None
+
+    def openings(self) -> Sequence[Grant]:
+        """What is still to be released before the stream."""
+        grant = self.due()
+        return [] if grant is None else [grant]
+
+    def most_openings(self) -> int:
+        """No fewer noise values than `openings` draws, and known before anything is designed."""
+        return sum(grant.charge.draws for grant in self.openings())
+
+    @property
+    def left(self) -> int:
+        """Statements of the horizon that may still have to be measured."""
+        return max(self.setting.length - self.seen, 0) if self.measuring else 0
 
     def recall(self, query: Query) -> Estimate | None:
         """The answer of `query` from what has been released, or None where it has to be measured."""
@@ -188,6 +204,7 @@ class Policy(ABC):
     def learn(self, entry: Entry) -> None:
         """Bring the state past one ledger entry: a release conditions it, a reply is kept as it was shown."""
         if isinstance(entry, Release):
+            self.drawn += entry.charge.draws
             if entry.opening:
                 self._open(entry)
             else:
@@ -279,5 +296,8 @@ class Policy(ABC):
         """Variance of one 0/1 query measured under `allowance`."""
         if allowance <= 0:
             return None
-        mu_squared: Fraction = self.accounting.mu_squared(allowance)
-        return float(self.setting.unit.max_rows**2 / mu_squared) if mu_squared > 0 else None
+        try:
+            scale = lattice_scale(self.accounting.mu_squared(allowance), self.setting.unit.max_rows**2)
+        except BudgetExhausted:
+            return None
+        return 4.0**LATTICE_BITS / scale**2

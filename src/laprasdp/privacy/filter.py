@@ -178,9 +178,14 @@ class BasicFilter:
         return epsilon + charge.epsilon, delta + charge.delta, draws + charge.draws
 
     def _fits(self, sums: tuple[int, int, int]) -> None:
-        limits = self._budget.epsilon_units, self._budget.delta_units, self._budget.coordinates
-        for name, after, limit in zip(("ε", "δ", "noise values"), sums, limits, strict=True):
-            if after > limit:
+        budget, (epsilon, delta, draws) = self._budget, sums
+        within = {
+            "ε": epsilon <= budget.epsilon_units,
+            "δ": delta <= budget.delta_units,
+            "noise values": budget.allows(draws),
+        }
+        for name, fits in within.items():
+            if not fits:
                 raise BudgetExhausted(f"the budget has no room for this: {name} would be passed")
 
 
@@ -271,7 +276,7 @@ class GaussianFilter:
     def _fits(self, cells: Query, draws: int) -> None:
         if int(cells.weights.max()) > self._budget.mu_squared_units:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
-        if draws > self._budget.coordinates:
+        if not self._budget.allows(draws):
             raise BudgetExhausted("the budget has no room for this: noise values would be passed")
 
 
@@ -292,5 +297,5 @@ def check_raise(old: Budget, new: Budget, *, draws: int = 0) -> None:
     )
     if min(more) < 0 or not any(more):
         raise BudgetError(f"a budget is only ever raised: {new} is not above {old}")
-    if new.coordinates < draws:
+    if not new.allows(draws):
         raise BudgetError(f"{draws:,} noise values were drawn; {new} allows {new.coordinates:,}")

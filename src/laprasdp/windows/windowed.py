@@ -12,7 +12,14 @@ from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.attribute import Dates
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.errors import (
+    BudgetError,
+    BudgetExhausted,
+    ConfigError,
+    DomainError,
+    LedgerError,
+    UnsupportedQuery,
+)
 from laprasdp.ledger.ledger import Refusal, Reply, Shelf, Stamp
 from laprasdp.ledger.settings import Settings, domain_of
 from laprasdp.plan import Plan, describe
@@ -311,8 +318,8 @@ class WindowedSession:
                 caps=self._terms.caps,
                 clock=self._clock,
             )
-        except LedgerError as error:
-            raise LedgerError(f"the period {part.period}: {error}") from None
+        except (BudgetError, LedgerError) as error:
+            raise type(error)(f"the period {part.period}: {error}") from None
 
     def _kept(self, period: Period) -> str:
         return f"{self._name}@{period.name}"
