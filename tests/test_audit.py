@@ -76,6 +76,24 @@ def test_a_sound_session_passes_and_half_the_noise_is_caught(
         assert not halved.passed
 
 
+@pytest.mark.parametrize(("policy", "accounting"), [("laplace-counts", "gaussian"), ("laplace", "basic")])
+def test_pure_noise_is_held_to_its_own_claim(policy: str, accounting: str) -> None:
+    """It is ε-DP and more than the μ of (ε, δ); half of it is not ε-DP."""
+    budget = lp.Budget(1, 1e-6)
+
+    def opener(noise: NoiseSource) -> Callable[[Table], lp.Session]:
+        return lambda table: open_session(
+            table, DOMAIN, budget=budget, horizon=1, policy=policy, accounting=accounting, noise=noise
+        )
+
+    sound, halved = (
+        audit(opener(noise), WITHOUT, WITH, STATEMENTS[:1], runs=1_600) for noise in (ExactNoise(), Halved())
+    )
+    assert sound.passed, sound
+    assert sound.mu > 1.5 * budget.mu  # so it must not be held to that
+    assert not halved.passed, halved
+
+
 def test_the_bounds_are_sharp_on_plain_gaussians() -> None:
     rng = np.random.default_rng(5)
     low, high = rng.normal(0, 1, 100_000), rng.normal(1, 1, 100_000)

@@ -16,6 +16,8 @@
 No message depends on the private table: schema, domain, statement and public state only.
 """
 
+from typing import Any
+
 
 class LaprasError(Exception):
     """Base of all errors raised on purpose."""
@@ -42,7 +44,16 @@ class BudgetError(LaprasError, ValueError):
 
 
 class BudgetExhausted(BudgetError):
-    """Answering would pass the budget, or the policy has nothing left for this query."""
+    """
+    Answering would pass the budget, or the policy has nothing left for this query.
+
+    Attributes
+    ----------
+    released : tuple of laprasdp.answer.Released
+        What left the budget all the same before the statement was refused, and why.
+    """
+
+    released: tuple[Any, ...] = ()
 
 
 class DataError(LaprasError, ValueError):

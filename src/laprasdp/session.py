@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.answer import Answer, GroupedAnswer, Released
 from laprasdp.data.table import Table
 from laprasdp.errors import (
     BudgetError,
@@ -33,11 +33,11 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
-from laprasdp.shown import Prices, Shown
+from laprasdp.shown import Shown
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.state import State
-from laprasdp.turn import Append, Turn
+from laprasdp.turn import Append, Settled, Turn
 
 DEFAULT_POLICY = "primm"
 
@@ -222,14 +222,14 @@ class Session:
         with self._lock:
             try:
                 with self.turn(stamp) as turn:
-                    outcome, prices = turn.settle(parsed.queries)
+                    settled = turn.settle(parsed.queries)
             except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
                 with self.turn(stamp) as turn:
                     turn.append(Refusal(parsed.queries, str(refusal)))
                 raise
-            if isinstance(outcome, Refusal):
-                raise BudgetExhausted(outcome.reason)
-            return self.show(parsed, outcome, prices)
+            if isinstance(settled.outcome, Refusal):
+                raise refused(settled.outcome, settled.released)
+            return self.show(parsed, settled)
 
     def ask_many(
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
@@ -308,9 +308,11 @@ class Session:
         with self._transaction(stamp) as append:
             yield Turn(append, stamp.analyst, self._state, self._table, self._noise)
 
-    def show(self, parsed: Statement, reply: Reply, prices: Prices) -> Answer | GroupedAnswer:
+    def show(self, parsed: Statement, settled: Settled) -> Answer | GroupedAnswer:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
-        return Shown(self._state, self._noise.simulation).answer(parsed, reply.answers, prices)
+        assert isinstance(settled.outcome, Reply)
+        shown = Shown(self._state, self._noise.simulation, settled.released)
+        return shown.answer(parsed, settled.outcome.answers, settled.prices)
 
     def doubt(self) -> None:
         """What was learned last may not be kept after all: go by the ledger alone from here on."""
@@ -361,6 +363,14 @@ class Session:
         with self._lock:
             self._catch_up(self._ledger.since)
             return self._state
+
+
+def refused(refusal: Refusal, released: Sequence[Released]) -> BudgetExhausted:
+    """The error of a refusal, which names what was released all the same."""
+    also = "".join(f"; {one.reason} release: {one.charge:.3g} left the budget" for one in released)
+    error = BudgetExhausted(refusal.reason + also)
+    error.released = tuple(released)
+    return error
 
 
 def _check_promise(policy: Policy, ledger: Ledger) -> None:

@@ -35,6 +35,7 @@ class State:
     def __init__(self, policy: Policy, caps: Mapping[str, float]) -> None:
         self.policy, self.filter = policy, policy.accounting.filter()
         self.position = 0
+        self.raised = False  # since the last release that no statement asked for
         self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
 
@@ -102,6 +103,9 @@ class State:
                     raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
                 self.filter.widen(entry.new)
             self.policy.learn(kept.entry)
+            self.raised = isinstance(entry, Raise) or (
+                self.raised and not (isinstance(entry, Release) and entry.opening)
+            )
         except BudgetError as error:
             raise LedgerError(f"entry {kept.position} of the ledger: {error}") from None
         if isinstance(entry, Raise) and entry.new.delta > entry.old.delta:

@@ -180,7 +180,7 @@ class Budget:
         Examples
         --------
         >>> [str(budget) for budget in Budget(30, 1e-6).allowing(1_000)]
-        ['ε = 26.7, δ = 1e-06 (μ = 3.92866)', 'ε = 30, δ = 2.7e-05 (μ = 4.82617)']
+        ['ε = 26.7, δ = 1e-06 (μ = 4.03933)', 'ε = 30, δ = 2.7e-05 (μ = 4.77981)']
         """
         room = Fraction(self.delta) * Fraction(NOISE_SHARE) / (values * TV_BOUND)  # must reach 1 + e^ε
         found = []
