@@ -103,12 +103,7 @@ def audit(
     if any(_asked(first, query).law == "laplace" for query in statements):  # then all of it is pure
         claimed_mu, delta = mu_of_pure(budget.epsilon), 0.0
     low, high = (
-        np.array(
-            [
-                [_asked(session, query).value for query in statements]
-                for session in map(open_on, [each] * runs)
-            ]
-        )
+        np.array([[_asked(one, query).value for query in statements] for one in map(open_on, [each] * runs)])
         for each in (table, neighbour)
     )
     direction = _fisher(low[::2], high[::2])

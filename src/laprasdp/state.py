@@ -83,6 +83,10 @@ class State:
                     f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
                 ) from None
 
+    def cap_left(self, analyst: str | None) -> int | None:
+        """Units that the analyst's cap has left; None without a cap."""
+        return self._caps[analyst][1].remaining_units if analyst in self._caps else None
+
     def learn(self, kept: Kept) -> None:
         """
         Go past one entry.

@@ -109,7 +109,7 @@ class Turn:
         if not missing:
             return known, None
         try:
-            grant = policy.grant(missing)
+            grant = policy.grant(missing, self._state.cap_left(self.analyst))
             self._state.filter.check(grant.charge)
         except BudgetExhausted as refusal:
             return Refusal(tuple(queries), str(refusal))

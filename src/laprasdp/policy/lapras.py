@@ -163,9 +163,11 @@ class Lapras(Policy):
 
     def _open(self, release: Release) -> None:
         self._predicted = predicted_by(release)
+        over = self._pools.matrix - release.charge.units  # what the rounding of the strategy left
+        self._pacing.grow(Pools(0, 0, 0, over), self.accounting.total, self.seen + 1)
 
-    def _advance(self, position: int) -> None:
-        self._pacing.advance(position)
+    def _advance(self, position: int, used: int) -> None:
+        self._pacing.advance(position, used)
 
     def _grow(self, extra: int) -> None:
         setting = self.setting

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +31,8 @@ from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
+
+_CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over, and no query is measured with it
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ class Policy(ABC):
         self.accounting = setting.ledger_unit
         self.seen = 0  # statements so far: n
         self.drawn = 0  # noise values so far
+        self._used = 0  # units that the last release took, if no statement ended since
         self._known: dict[str, Estimate] = {}  # what was shown
         self._fresh: dict[str, Estimate] = {}  # what the last release measured
 
@@ -183,9 +187,16 @@ class Policy(ABC):
             return None
         return replace(known, source="replay")
 
-    def grant(self, queries: Sequence[Query]) -> Grant:
+    def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         """
         What to measure for the part of a statement that has to be measured.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+        at_most : int, optional
+            Units that whoever asks has left; their last share is all of them, if they are not far from what
+            the policy allows.
 
         Raises
         ------
@@ -193,6 +204,8 @@ class Policy(ABC):
             The policy has nothing left for it.
         """
         allowance = self.allowance(self.seen + 1)
+        if at_most is not None and allowance * _CRUMB <= at_most <= allowance * (1 + _CRUMB):
+            allowance = at_most
         if allowance <= 0:
             raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
         return self._granted(self._measure(queries, allowance), allowance)
@@ -209,6 +222,7 @@ class Policy(ABC):
                 self._open(entry)
             else:
                 self._condition(entry)
+                self._used = entry.charge.units
         elif isinstance(entry, Reply):
             for query, shown in zip(entry.queries, entry.answers, strict=True):
                 if shown is not None:  # what was answered stays answered, free and the same
@@ -279,11 +293,11 @@ class Policy(ABC):
     def _pass(self, *, measured: bool) -> None:
         """One statement further; its allowance is used up if it had to be measured."""
         if measured:
-            self._advance(self.seen + 1)
-        self.seen += 1
+            self._advance(self.seen + 1, self._used)
+        self.seen, self._used = self.seen + 1, 0
 
-    def _advance(self, position: int) -> None:
-        """The statement at `position` had to be measured: use up its allowance."""
+    def _advance(self, position: int, used: int) -> None:
+        """The statement at `position` had to be measured, for so many units; 0 where it was refused."""
 
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure(queries, self.accounting.mu_squared(allowance), self.setting.unit.max_rows)

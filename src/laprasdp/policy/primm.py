@@ -93,7 +93,7 @@ class Primm(Policy):
             return None
         return self._believed(query, "predicted" if predicted else "background")
 
-    def grant(self, queries: Sequence[Query]) -> Grant:
+    def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         measurement = self._rows(queries) if len(queries) > 1 else None
         measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
         if measurement is None:

@@ -44,6 +44,11 @@ class BasicCharge:
         """ε of the release."""
         return self.epsilon / 2.0**EPSILON_BITS
 
+    @property
+    def units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
+        return self.epsilon
+
 
 @dataclass(frozen=True)
 class CellCharge:
@@ -68,7 +73,12 @@ class CellCharge:
     @property
     def price(self) -> float:
         """μ² of the release: the largest charge of a cell."""
-        return int(self.amounts.weights.max()) / 2.0**MU_BITS
+        return self.units / 2.0**MU_BITS
+
+    @property
+    def units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
+        return int(self.amounts.weights.max())
 
 
 Charge = BasicCharge | CellCharge
@@ -113,6 +123,10 @@ class Filter(Protocol):
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
+
+    @property
+    def remaining_units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
 
     @property
     def draws(self) -> int:
@@ -167,7 +181,11 @@ class BasicFilter:
 
     @property
     def remaining(self) -> float:
-        return (self._budget.epsilon_units - self._sums[0]) / 2.0**EPSILON_BITS
+        return self.remaining_units / 2.0**EPSILON_BITS
+
+    @property
+    def remaining_units(self) -> int:
+        return self._budget.epsilon_units - self._sums[0]
 
     def _after(self, charge: Charge) -> tuple[int, int, int]:
         if not isinstance(charge, BasicCharge):
@@ -243,7 +261,11 @@ class GaussianFilter:
 
     @property
     def remaining(self) -> float:
-        return (self._budget.mu_squared_units - self.spent_units) / 2.0**MU_BITS
+        return self.remaining_units / 2.0**MU_BITS
+
+    @property
+    def remaining_units(self) -> int:
+        return self._budget.mu_squared_units - self.spent_units
 
     @property
     def draws(self) -> int:
