@@ -31,8 +31,8 @@ class Halved:
 
     simulation = False
 
-    def __init__(self) -> None:
-        self.inner = ExactNoise()
+    def __init__(self, inner: NoiseSource | None = None) -> None:
+        self.inner = inner or ExactNoise()
 
     def gaussian(self, count: int) -> list[int]:
         return [step // 2 for step in self.inner.gaussian(count)]
@@ -74,6 +74,24 @@ def test_a_sound_session_passes_and_half_the_noise_is_caught(
         halved = audit(opener(Halved()), WITHOUT, WITH, STATEMENTS, runs=1_200)
         assert halved.mu > (halved.claimed_mu or 0), halved
         assert not halved.passed
+
+
+@pytest.mark.parametrize(("policy", "accounting"), [("laplace-counts", "gaussian"), ("laplace", "basic")])
+def test_pure_noise_is_held_to_its_own_claim(policy: str, accounting: str) -> None:
+    """It is ε-DP and more than the μ of (ε, δ); a quarter of it is not ε-DP."""
+    budget = lp.Budget(2, 1e-6)
+
+    def opener(noise: NoiseSource) -> Callable[[Table], lp.Session]:
+        return lambda table: open_session(
+            table, DOMAIN, budget=budget, horizon=1, policy=policy, accounting=accounting, noise=noise
+        )
+
+    sound = audit(opener(ExactNoise()), WITHOUT, WITH, STATEMENTS[:1], runs=500)
+    assert sound.passed, sound
+    assert sound.mu > 1.5 * budget.mu  # so it must not be held to that
+    if accounting == "gaussian":
+        quarter = audit(opener(Halved(Halved(ExactNoise()))), WITHOUT, WITH, STATEMENTS[:1], runs=500)
+        assert not quarter.passed, quarter
 
 
 def test_the_bounds_are_sharp_on_plain_gaussians() -> None:

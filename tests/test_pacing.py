@@ -139,7 +139,7 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(lp.ConfigError, match="overflow is reserve or leftover"):
         Reading(overflow="none")
     assert split_budget(100, "matrix_heavy").matrix == 50
-    assert split_budget(100, "equal", predicted=False) == Pools(0, 37, 37, 25)
+    assert split_budget(100, "equal", predicted=False) == Pools(0, 37, 38, 25)
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -159,7 +159,7 @@ def test_what_is_raised_is_shared_out_and_never_more(
             before = pacing.allowance(position)
             total += extra
             pacing.grow(split_budget(extra, "equal", predicted=False), total, position)
-            assert pacing.allowance(position) >= before or before < total / 900  # unless below the floor
+            assert pacing.allowance(position) >= before or before < total / 450  # unless it was the last
         if unpredicted:
             spent += pacing.allowance(position)
             pacing.advance(position)

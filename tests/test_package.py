@@ -16,6 +16,9 @@ from laprasdp import datasets
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+BINARY = {".png", ".parquet"}
+CONTROL = rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xef\xbb\xbf"
+"""Bytes of UTF-8 that nobody sees: control characters but tab and line feed, marks of direction, BOM."""
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
@@ -85,3 +88,13 @@ def test_numeric_libraries_are_pinned_to_ranges_and_constraints_are_plain() -> N
         assert any(re.match(rf"{name}>=[\d.]+,<[\d.]+$", d) for d in project["dependencies"]), name
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
+
+
+def test_no_source_has_a_control_character() -> None:
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in tracked.stdout.split("\0") if name]
+    texts = {name: (ROOT / name).read_bytes() for name in names if Path(name).suffix not in BINARY}
+    assert len(texts) > 200
+    found = [name for name, text in texts.items() if re.search(CONTROL, text)]
+    assert found == []
+    assert re.search(CONTROL, rb"\mu\," + b"\x0crac") and re.search(CONTROL, "\u200b\u202e".encode())  # noqa: PT018

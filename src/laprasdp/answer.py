@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,35 @@ from laprasdp.errors import ConfigError
 from laprasdp.law import Law, expected_error, half_width
 
 Floats = npt.NDArray[np.float64]
+
+
+Reason = Literal["opening", "batch", "raise"]
+
+
+@dataclass(frozen=True)
+class Released:
+    """
+    A release that no statement asked for, made before one that was asked then.
+
+    Attributes
+    ----------
+    reason : {"opening", "batch", "raise"}
+        It was the first, before the stream; or a further one for the predicted queries still to come; or one
+        that a raise of the budget made room for.
+    charge : float
+        ε under basic accounting, μ² under Gaussian.
+    period : str, optional
+        The period whose budget it is charged to, where there are several.
+    """
+
+    reason: Reason
+    charge: float
+    period: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The release as plain data, as ``--json`` prints it."""
+        period = {} if self.period is None else {"period": self.period}
+        return {"reason": self.reason, "charge": self.charge} | period
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,8 @@ class Answer:
         Of how many Laplace variables it is the sum.
     simulated : bool
         The noise was seeded, so nothing is protected.
+    released : tuple of Released
+        What else left the budget before this answer, and why; `charge` does not hold it.
     """
 
     query: str
@@ -59,6 +90,7 @@ class Answer:
     law: Law = "gaussian"
     parts: float = 1.0
     simulated: bool = False
+    released: tuple[Released, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """
@@ -75,7 +107,7 @@ class Answer:
         >>> round(low, 2), round(high, 2)
         (80.4, 119.6)
         """
-        if not 0 < level < 1:
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise ConfigError(f"a level lies strictly between 0 and 1, not {level!r}")
         half = half_width(level, self.std, self.law, self.parts)
         return self.value - half, self.value + half
@@ -110,6 +142,7 @@ class Answer:
             "source": self.source,
             "charge": self.charge,
             "remaining": self.remaining,
+            "released": [released.row() for released in self.released],
         }
         return row | ({"simulated": True} if self.simulated else {})
 
@@ -154,6 +187,11 @@ class GroupedAnswer(Sequence[Answer]):
     def remaining(self) -> float:
         """What was left after it."""
         return self.answers[-1].remaining
+
+    @property
+    def released(self) -> tuple[Released, ...]:
+        """What else left the budget before it, each release at one of `answers`."""
+        return tuple(released for answer in self.answers for released in answer.released)
 
     def consistent(
         self, total: Answer | None = None, *, nonnegative: bool = True, rounded: bool = False

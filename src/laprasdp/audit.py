@@ -16,6 +16,7 @@ from scipy.special import betaincinv, ndtri
 from laprasdp.answer import Answer
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
+from laprasdp.privacy.gaussian import mu_of_pure
 from laprasdp.query import Query
 from laprasdp.session import Session
 
@@ -30,13 +31,15 @@ class Audit:
     Attributes
     ----------
     epsilon : float
-        Lower bound of ε at the claimed δ; it assumes nothing of the mechanism.
+        Lower bound of ε at the claimed δ, at 0 where the noise is Laplace; it assumes nothing of the
+        mechanism.
     mu : float
         Lower bound of μ, sharper: any μ-GDP mechanism stays below its μ.
     claimed_epsilon : float
         What the session's budget claims.
     claimed_mu : float or None
-        The same as μ; basic accounting claims no μ.
+        The same as μ; that of an ε-DP release where the session's noise is Laplace, and none under basic
+        accounting otherwise.
     runs : int
         Sessions a table.
     failure : float
@@ -84,6 +87,9 @@ def audit(
 
     Notes
     -----
+    A session whose answers have Laplace errors spends no δ on them: it is held to ε alone, and to the μ that
+    every ε-DP release has (`laprasdp.privacy.gaussian.mu_of_pure`).
+
     Half of the runs choose a direction in the space of answers (Fisher's discriminant, best for Gaussian
     errors) and a threshold along it; on the other half Clopper–Pearson bounds of the two error rates give
     the bounds, with `failure` shared between all of them.  Time O(runs · statements).
@@ -92,15 +98,16 @@ def audit(
     if not any(shifts):
         raise ConfigError("the statements do not tell the two tables apart")
     first = open_on(table)
-    budget, claimed_mu = first.budget, first.budget.mu if first.accounting == "gaussian" else None
+    budget, delta = first.budget, first.budget.delta
+    claimed_mu = budget.mu if first.accounting == "gaussian" else None
+    if any(_asked(first, query).law == "laplace" for query in statements):  # then all of it is pure
+        claimed_mu, delta = mu_of_pure(budget.epsilon), 0.0
     low, high = (
-        np.array(
-            [[_value(session, query) for query in statements] for session in map(open_on, [each] * runs)]
-        )
+        np.array([[_asked(one, query).value for query in statements] for one in map(open_on, [each] * runs)])
         for each in (table, neighbour)
     )
     direction = _fisher(low[::2], high[::2])
-    epsilon, mu = bounds(low @ direction, high @ direction, delta=budget.delta, failure=failure)
+    epsilon, mu = bounds(low @ direction, high @ direction, delta=delta, failure=failure)
     return Audit(epsilon, mu, budget.epsilon, claimed_mu, runs, failure)
 
 
@@ -154,10 +161,10 @@ def _fisher(low: Floats, high: Floats) -> Floats:
     return direction
 
 
-def _value(session: Session, query: Query) -> float:
+def _asked(session: Session, query: Query) -> Answer:
     answer = session.ask(query)
     assert isinstance(answer, Answer)
-    return answer.value
+    return answer
 
 
 def _exact(table: Table, query: Query) -> int:

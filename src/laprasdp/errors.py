@@ -20,7 +20,7 @@ with; docs/errors.md says of each when it comes and what to do.
 No message depends on the private table: schema, domain, statement and public state only.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class LaprasError(Exception):
@@ -68,7 +68,16 @@ class BudgetError(LaprasError, ValueError):
 
 
 class BudgetExhausted(BudgetError):
-    """Answering would pass the budget, or the policy has nothing left for this query."""
+    """
+    Answering would pass the budget, or the policy has nothing left for this query.
+
+    Attributes
+    ----------
+    released : tuple of laprasdp.answer.Released
+        What left the budget all the same before the statement was refused, and why.
+    """
+
+    released: tuple[Any, ...] = ()
 
     code = "budget-exhausted"
     status = 403

@@ -210,7 +210,7 @@ def smallest_epsilon(make: Callable[[Budget], Plan], delta: float, target_std: f
     so only where Laplace counts are better from some ε on; else each standard deviation is c/μ, with c from
     any one plan, and
 
-    .. math:: \mu^* = \mu\,rac{\mathrm{std}}{\mathrm{target}}, \qquad arepsilon^* = arepsilon(\mu^*, \delta),
+    .. math:: \mu^* = \mu\,\frac{\mathrm{std}}{\mathrm{target}}, \;\; \varepsilon^*=\varepsilon(\mu^*,\delta),
 
     exact but for the grid of the ledger; a second plan says whether it holds.  Where it does not, and under
     basic composition, which shares out ε, the smallest ε is bisected, in about ten plans.

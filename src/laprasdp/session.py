@@ -10,27 +10,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
-from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.answer import Answer, GroupedAnswer, Released
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.errors import (
+    BudgetError,
+    BudgetExhausted,
+    ConfigError,
+    DomainError,
+    LedgerError,
+    UnsupportedQuery,
+)
 from laprasdp.ledger.ledger import Entry, Kept, Ledger, Raise, Refusal, Reply, Stamp
 from laprasdp.plan import Plan, describe, make_plan
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
-from laprasdp.shown import Prices, Shown
+from laprasdp.shown import Shown
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.state import State
-from laprasdp.turn import Append, Turn
+from laprasdp.turn import Append, Settled, Turn
 
 DEFAULT_POLICY = "primm"
 
@@ -65,7 +73,7 @@ class Session:
     Raises
     ------
     BudgetError
-        A cap is no ε.
+        A cap is no ε; or the ledger is empty and the budget is not enough for what the policy plans.
     ConfigError
         Seeded noise on a table that is not declared public; table and policy over different domains.
     LedgerError
@@ -100,6 +108,7 @@ class Session:
         self._reader = Reader(table.domain, table.name)
         self._lock = threading.RLock()
         self._owned, self._closed = owned or ExitStack(), False
+        _check_promise(policy, ledger)
         wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
@@ -249,14 +258,14 @@ class Session:
         with self._lock:
             try:
                 with self.turn(stamp) as turn:
-                    outcome, prices = turn.settle(parsed.queries)
+                    settled = turn.settle(parsed.queries)
             except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
                 with self.turn(stamp) as turn:
                     turn.append(Refusal(parsed.queries, str(refusal)))
                 raise
-            if isinstance(outcome, Refusal):
-                raise BudgetExhausted(outcome.reason)
-            return self.show(parsed, outcome, prices)
+            if isinstance(settled.outcome, Refusal):
+                raise refused(settled.outcome, settled.released)
+            return self.show(parsed, settled)
 
     def ask_many(
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
@@ -293,7 +302,8 @@ class Session:
         Raises
         ------
         BudgetError
-            It is no raise, or the noise values drawn so far would pass what it allows.
+            It is no raise; or the noise values drawn so far, and those of the rest of the stream, would pass
+            what it allows.
 
         Notes
         -----
@@ -302,7 +312,10 @@ class Session:
         """
         with self._transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
-            append(Raise(self._state.budget, budget))
+            old = self._state.budget
+            append(Raise(old, budget))
+            if budget.coordinates < old.coordinates:
+                check_promise(self._policy)
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
@@ -331,9 +344,11 @@ class Session:
         with self._transaction(stamp) as append:
             yield Turn(append, stamp.analyst, self._state, self._table, self._noise)
 
-    def show(self, parsed: Statement, reply: Reply, prices: Prices) -> Answer | GroupedAnswer:
+    def show(self, parsed: Statement, settled: Settled) -> Answer | GroupedAnswer:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
-        return Shown(self._state, self._noise.simulation).answer(parsed, reply.answers, prices)
+        assert isinstance(settled.outcome, Reply)
+        shown = Shown(self._state, self._noise.simulation, settled.released)
+        return shown.answer(parsed, settled.outcome.answers, settled.prices)
 
     def doubt(self) -> None:
         """What was learned last may not be kept after all: go by the ledger alone from here on."""
@@ -386,3 +401,22 @@ class Session:
             self.check_open()
             self._catch_up(self._ledger.since)
             return self._state
+
+
+def refused(refusal: Refusal, released: Sequence[Released]) -> BudgetExhausted:
+    """The error of a refusal, which names what was released all the same."""
+    also = "".join(f"; {one.reason} release: {one.charge:.3g} left the budget" for one in released)
+    error = BudgetExhausted(refusal.reason + also)
+    error.released = tuple(released)
+    return error
+
+
+def _check_promise(policy: Policy, ledger: Ledger) -> None:
+    """Refuse a budget that is not enough, before the ledger is begun; what it holds already can be shown."""
+    try:
+        check_promise(policy)
+    except BudgetError:
+        with suppress(LedgerError):  # nothing was begun
+            if any(True for _ in ledger.since(0)):
+                return
+        raise

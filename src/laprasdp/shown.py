@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.answer import Answer, GroupedAnswer, Released
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.query import Query
@@ -34,10 +34,13 @@ class Shown:
         That has learned the reply.
     simulated : bool
         The noise is seeded.
+    released : tuple of Released
+        What was released before it that it did not ask for; shown at its first answer.
     """
 
     state: State
     simulated: bool
+    released: tuple[Released, ...] = ()
 
     def answer(
         self, parsed: Statement, estimates: Sequence[Estimate | None], prices: Prices
@@ -53,14 +56,19 @@ class Shown:
         prices : mapping of Query to float
             What each query that was measured for it cost.
         """
-        if not parsed.by:
-            return self._answer(parsed.text, estimates[0], prices.get(parsed.queries[0], 0.0))
-        answers = tuple(
+        first, *others = (
             self._answer(
-                parsed.text, estimate, prices.get(query, 0.0), dict(zip(parsed.by, labels, strict=True))
+                parsed.text,
+                estimate,
+                prices.get(query, 0.0),
+                dict(zip(parsed.by, labels, strict=True)) if parsed.by else None,
             )
-            for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups, strict=True)
+            for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups or [()], strict=True)
         )
+        first = replace(first, released=self.released)
+        if not parsed.by:
+            return first
+        answers = (first, *others)
         if len(answers) > MANY:
             return GroupedAnswer(parsed.text, answers)
         return GroupedAnswer(

@@ -39,6 +39,7 @@ class State:
     def __init__(self, policy: Policy, caps: Mapping[str, float]) -> None:
         self.policy, self.filter = policy, policy.accounting.filter()
         self.position = 0
+        self.raised = False  # since the last release that no statement asked for
         self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
         self._owed = False  # a release was made for a statement whose reply has not come
@@ -87,6 +88,10 @@ class State:
                     f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
                 ) from None
 
+    def cap_left(self, analyst: str | None) -> int | None:
+        """Units that the analyst's cap has left; None without a cap."""
+        return self._caps[analyst][1].remaining_units if analyst in self._caps else None
+
     def learn(self, kept: Kept) -> None:
         """
         Go past one entry.
@@ -115,6 +120,9 @@ class State:
                     raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
                 self.filter.widen(entry.new)
             policy.learn(entry)
+            self.raised = isinstance(entry, Raise) or (
+                self.raised and not (isinstance(entry, Release) and entry.opening)
+            )
         except (BudgetError, LedgerError) as error:
             raise LedgerError(f"entry {kept.position} of the ledger: {error}") from None
         except _UNFIT as error:

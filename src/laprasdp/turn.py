@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from laprasdp.answer import Reason, Released
 from laprasdp.data.table import Table
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.estimate import Estimate
@@ -17,6 +18,25 @@ from laprasdp.state import State
 
 Append = Callable[[Entry], None]
 Known = dict[Query, Estimate | None]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """
+    What came of a statement.
+
+    Attributes
+    ----------
+    outcome : Reply or Refusal
+    prices : mapping of Query to float
+        What each query that was measured cost.
+    released : tuple of Released
+        What was released before it, whatever was asked.
+    """
+
+    outcome: Reply | Refusal
+    prices: Prices
+    released: tuple[Released, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,29 +70,26 @@ class Turn:
         weighed = self._weigh(queries)
         return weighed if isinstance(weighed, Refusal) else None
 
-    def settle(self, queries: Sequence[Query]) -> tuple[Reply | Refusal, Prices]:
+    def settle(self, queries: Sequence[Query]) -> Settled:
         """
         Append what is due, then what has to be measured, then the outcome.
-
-        Returns
-        -------
-        outcome : Reply or Refusal
-        prices : mapping of Query to float
-            What each query that was measured cost.
 
         Raises
         ------
         BudgetExhausted
             What is due does not fit, or what was measured did not suffice: take the transaction back.
         """
-        policy = self._state.policy
+        policy, released = self._state.policy, list[Released]()
+        opening = policy.drawn == 0
         while (grant := policy.due()) is not None:
             self._state.filter.check(grant.charge)
+            reason: Reason = "opening" if opening else "raise" if self._state.raised else "batch"
+            released.append(Released(reason, grant.charge.price))
             self.append(self._released(grant, opening=True))
         weighed = self._weigh(queries)
         if isinstance(weighed, Refusal):
             self.append(weighed)
-            return weighed, {}
+            return Settled(weighed, {}, tuple(released))
         known, grant = weighed
         prices: dict[Query, float] = {}
         if grant is not None:
@@ -82,7 +99,7 @@ class Turn:
             prices = dict.fromkeys(missing, grant.charge.price / len(missing))
         reply = Reply(tuple(queries), tuple(map(known.get, queries)), measured=grant is not None)
         self.append(reply)
-        return reply, prices
+        return Settled(reply, prices, tuple(released))
 
     def _weigh(self, queries: Sequence[Query]) -> tuple[Known, Grant | None] | Refusal:
         """What is known of each query that is not zero and the grant for the others, or why there is none."""
@@ -92,7 +109,7 @@ class Turn:
         if not missing:
             return known, None
         try:
-            grant = policy.grant(missing)
+            grant = policy.grant(missing, self._state.cap_left(self.analyst))
             self._state.filter.check(grant.charge)
         except BudgetExhausted as refusal:
             return Refusal(tuple(queries), str(refusal))

@@ -16,10 +16,15 @@ from laprasdp.windows import WindowedSession
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
+REASONS = {
+    "opening": "the first release, before the stream",
+    "batch": "more for the predicted queries still to come",
+    "raise": "what the raised budget has room for",
+}
 Write = Callable[[int | None, Answer | GroupedAnswer], None]
 FIELDS = (
     *("line", "query", "group", "value", "nonnegative", "std"),
-    *("low", "high", "source", "charge", "remaining"),
+    *("low", "high", "source", "charge", "remaining", "released"),
 )
 
 
@@ -73,6 +78,7 @@ def _csv(level: float, session: Session | WindowedSession, post: Post | None) ->
         for row in _rows(line, answer, post, level):
             if "group" in row:
                 row["group"] = json.dumps(row["group"], ensure_ascii=False)
+            row["released"] = json.dumps(row["released"]) if row["released"] else ""
             made.writerow(row)
 
     return write
@@ -99,6 +105,10 @@ def _text(level: float, session: Session | WindowedSession, post: Post | None) -
                 numbers.append(f"{values[place]:,}" if post == "rounded" else records(values[place]))
             shown = shorten(what, limit and max(limit, 12))
             print(layout.format(number, *numbers, one.source, price(one.charge), shown).rstrip())
+        for released in answer.released:
+            where = "" if released.period is None else f" in the period from {released.period}"
+            why, cost = REASONS[released.reason], price(released.charge)
+            print(f"      also released{where}: {why}, {charge} {cost}")
 
     return write
 

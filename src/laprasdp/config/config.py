@@ -25,6 +25,7 @@ from laprasdp.pacing.pacing import Reading
 from laprasdp.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.session import DEFAULT_POLICY, Session
@@ -132,8 +133,15 @@ class Config:
         ----------
         predictions : bool
             False plans the same session without its prediction set.
+
+        Raises
+        ------
+        BudgetError
+            The budget is not enough for what would be planned, so the table would not open either.
         """
         policy, names = self.policy_before(predictions=predictions)
+        if predictions:
+            check_promise(policy)
         return make_plan(policy, names)
 
     def policy_before(
@@ -191,7 +199,7 @@ class Config:
             As in `plan`.
         """
         return smallest_epsilon(
-            lambda budget: self.with_budget(budget).plan(predictions=predictions),
+            lambda budget: make_plan(*self.with_budget(budget).policy_before(predictions=predictions)),
             self.budget.delta,
             target_std,
         )

@@ -52,7 +52,8 @@ class DuckDBTable:
     unit : PrivacyUnit
         Its column need not be an attribute of the domain.
     key : str, optional
-        Chooses which rows of a person are kept where there are more than `max_rows`; random otherwise.
+        Chooses which rows of a person are kept where there are more than `max_rows`; random otherwise, so a
+        ledger that outlives this object needs one.
     apart : pair of attribute and ascending levels, optional
         Where each period of a date attribute begins.  `max_rows` rows of a person are kept in each period,
         the same as from a table of that period alone.

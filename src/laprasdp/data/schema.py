@@ -249,7 +249,7 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 
 def _connect() -> duckdb.DuckDBPyConnection:
     config = _CONFIG | {"threads": min(4, os.cpu_count() or 1)}
-    return duckdb.connect(":memory:", config=config).execute("SET enable_progress_bar = false")
+    return duckdb.connect(":memory:", config=config).execute("PRAGMA disable_progress_bar")
 
 
 def _struct(fields: Mapping[str, str]) -> exp.Expr:

@@ -98,6 +98,8 @@ class Competitive:
         position, measured : int
             As for `remaining`.
         """
+        if self.horizon is not None and position >= self.horizon:
+            return left  # nothing is to come that could use it
         fair = left / (self.remaining(position, measured) + 1)
         if self.horizon is None:
             schedule = whole / (2 * measured * (1 + math.log(measured)) ** 2)

@@ -64,8 +64,16 @@ class Pacing(Protocol):
             Its place n in the stream, from 1.
         """
 
-    def advance(self, position: int) -> None:
-        """The query at `position` was unpredicted: use up its allowance."""
+    def advance(self, position: int, used: int | None = None) -> None:
+        """
+        The query at `position` was unpredicted.
+
+        Parameters
+        ----------
+        position : int
+        used : int, optional
+            Units that were spent on it: all that it was allowed, where absent.
+        """
 
     def grow(self, extra: Pools, total: int, position: int) -> None:
         """
@@ -83,19 +91,19 @@ class Pacing(Protocol):
 
 
 class Reserve:
-    """Half of what is left for each query beyond the estimate, until it falls below a floor."""
+    """Half of what is left for each query beyond the estimate; all of it where half is below a floor."""
 
     def __init__(self, units: int, floor: int) -> None:
-        self.units, self._floor = units, floor
+        self.units, self._floor = units, max(floor, 1)
 
     def allowance(self) -> int:
-        return self.units // 2 if self.units >= self._floor else 0
-
-    def advance(self) -> None:
-        self.units -= self.allowance()
+        if self.units < self._floor:
+            return 0
+        half = self.units // 2
+        return half if half >= self._floor else self.units
 
     def grow(self, extra: int, floor: int) -> None:
-        self.units, self._floor = self.units + extra, floor
+        self.units, self._floor = self.units + extra, max(floor, 1)
 
 
 class Static:
@@ -121,41 +129,38 @@ class Static:
         self._horizon, self._reading = horizon, reading
         self._length = warm_up_length(horizon, reading.warm_up)
         self._warm_up, self._rest = pools.warm_up, pools.rest
-        self._share_first, self._share_after = pools.warm_up // self._length, 0
         self._reserve = Reserve(pools.reserve, int(total * RESERVE_FLOOR))
         self._unpredicted, self._estimate = 0, Fraction(0)
 
     def allowance(self, position: int) -> int:
         count = self._unpredicted + 1
         if count <= self._length:
-            return self._share_first
-        if count <= self._estimate:
-            return min(self._share_after, self._rest)
+            return self._warm_up // (self._length - self._unpredicted)
+        if count <= self._estimate:  # an equal share of what is left is the same to all, but for rounding
+            return int(self._rest / max(self._estimate - self._unpredicted, Fraction(1)))
         return self._overflow().allowance()
 
-    def advance(self, position: int) -> None:
-        allowance = self.allowance(position)
+    def advance(self, position: int, used: int | None = None) -> None:
+        used = self.allowance(position) if used is None else used
         self._unpredicted += 1
         if self._unpredicted <= self._length:
-            self._warm_up -= allowance
+            self._warm_up -= used
         elif self._unpredicted <= self._estimate:
-            self._rest -= allowance
+            self._rest -= used
         else:
             self._reserve = self._overflow()
             self._warm_up = self._rest = 0
-            self._reserve.advance()
+            self._reserve.units -= used
         if self._unpredicted == self._length:
             self._estimate = estimate_unpredicted(self._horizon, self._unpredicted, position)
-            self._rest += self._warm_up  # what the rounding of shares left; the paper adds it too
+            self._rest += self._warm_up  # what was not used; the paper adds it too
             self._warm_up = 0
-            self._share_after = int(self._rest / max(self._estimate - self._length, Fraction(1)))
 
     def grow(self, extra: Pools, total: int, position: int) -> None:
         reserve, left = extra.reserve, self._length - self._unpredicted
         if left > 0:
             self._warm_up += extra.warm_up
             self._rest += extra.rest
-            self._share_first = self._warm_up // left
         else:  # shares are settled
             reserve += extra.warm_up + extra.rest
         self._reserve.grow(reserve, int(total * RESERVE_FLOOR))
@@ -195,15 +200,16 @@ class Smooth:
             return self._overflow().allowance()
         return int(self._pool / (max(Fraction(1), estimate - count) + 1))
 
-    def advance(self, position: int) -> None:
+    def advance(self, position: int, used: int | None = None) -> None:
         count = self._unpredicted + 1
-        allowance, estimate = self.allowance(position), self._estimate(count, position)
+        used = self.allowance(position) if used is None else used
+        estimate = self._estimate(count, position)
         if count > self._length and count > estimate:
             self._reserve = self._overflow()
             self._pool = 0 if self._reading.overflow == "leftover" else self._pool
-            self._reserve.advance()
+            self._reserve.units -= used
         else:
-            self._pool -= allowance
+            self._pool -= used
         if count == self._length:
             self._frozen = estimate
         self._unpredicted = count

@@ -56,7 +56,7 @@ def shares_of(split: str) -> tuple[Fraction, Fraction, Fraction, Fraction]:
 
 def split_budget(total: int, split: str, *, predicted: bool = True) -> Pools:
     """
-    Share out `total` units.
+    Share out `total` units, every one of them.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def split_budget(total: int, split: str, *, predicted: bool = True) -> Pools:
     >>> split_budget(600, "query-heavy")
     Pools(matrix=100, warm_up=200, rest=200, reserve=100)
     """
-    matrix, warm_up, rest, reserve = (int(total * share) for share in shares_of(split))
+    matrix, warm_up, rest, _ = (int(total * share) for share in shares_of(split))
+    reserve = total - matrix - warm_up - rest
     if predicted:
         return Pools(matrix, warm_up, rest, reserve)
-    return Pools(0, warm_up + matrix // 2, rest + matrix // 2, reserve)
+    return Pools(0, warm_up + matrix // 2, rest + matrix - matrix // 2, reserve)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -15,9 +16,10 @@ from laprasdp.ledger.ledger import Release
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.filter import BasicCharge
+from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows, measure_laplace
+from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure_laplace
 
 MAX_HISTOGRAM = 10_000
 
@@ -35,11 +37,14 @@ class Independent(Policy):
     def __init__(self, setting: Setting, name: str = "independent") -> None:
         self.name = name
         super().__init__(setting)
-        self._share = self.accounting.total // setting.length
-        self._measured = self._used = 0
+        self._share = self.accounting.total // setting.length  # what the last one beyond the horizon gets
+        self._measured = self._spent = 0
 
     def allowance(self, position: int) -> int:
-        return self._share if self._used + self._share <= self.accounting.total else 0
+        rest, left = self.accounting.total - self._spent, self.setting.length - self._measured
+        if left > 0:
+            return rest // left
+        return self._share if rest >= 2 * self._share else rest
 
     def expected_variance(self, query: Query) -> float | None:
         return None
@@ -47,14 +52,10 @@ class Independent(Policy):
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         return [self._variance_at(self.accounting.total // self.setting.length)] * sum(arrivals)
 
-    def _advance(self, position: int) -> None:
-        self._used += self.allowance(position)
+    def _advance(self, position: int, used: int) -> None:
+        self._share = used or self._share
+        self._spent += used
         self._measured += 1
-
-    def _grow(self, extra: int) -> None:
-        left = self.setting.length - self._measured
-        if left > 0:  # beyond the horizon, further statements get what the last ones got
-            self._share = (self.accounting.total - self._used) // left
 
 
 class Laplace(Independent):
@@ -73,17 +74,17 @@ class Laplace(Independent):
         if self.accounting.name != "basic":
             raise BudgetError('Laplace noise is accounted for in ε: use accounting "basic"')
 
+    def _variance_at(self, allowance: int) -> float | None:
+        try:
+            return self._measure([Query.constant(self.setting.domain, 1)], allowance).noise_variance
+        except BudgetExhausted:
+            return None
+
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure_laplace(queries, allowance, self.setting.unit.max_rows)
 
     def _granted(self, measurement: Measurement, allowance: int) -> Grant:
         return Grant(measurement, BasicCharge(allowance, 0, measurement.draws), allowance)
-
-    def _variance_at(self, allowance: int) -> float | None:
-        if allowance <= 0:
-            return None
-        point = Query.constant(self.setting.domain, 1)
-        return self._measure([point], allowance).noise_variance
 
 
 class Histogram(Policy):
@@ -103,7 +104,7 @@ class Histogram(Policy):
         The domain has more than ``MAX_HISTOGRAM`` cells.
     """
 
-    paced = False
+    paced = measuring = False
 
     def __init__(self, setting: Setting, *, total: bool = False) -> None:
         self.name = "histogram-total" if total else "histogram"
@@ -124,9 +125,16 @@ class Histogram(Policy):
         self._scale()
 
     def _scale(self) -> None:
-        mu = math.sqrt(self.accounting.mu_squared(self.accounting.total)) / self.setting.unit.max_rows
-        self._point = math.floor(mu / math.sqrt(1 + self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
-        self._sum = math.floor(self._point * math.sqrt(self._ratio) * 2**GRID_BITS) / 2**GRID_BITS
+        mu_squared, cells = self.accounting.mu_squared(self.accounting.total), len(self._queries)
+        square = mu_squared / self.setting.unit.max_rows**2
+        if not self._ratio:
+            self._bits, self._steps = LATTICE_BITS, (lattice_scale(square, 1), 0)
+        else:  # as fine as its products are exact in doubles
+            self._bits = min(LATTICE_BITS, 51 - (cells * math.ceil(math.sqrt(square))).bit_length())
+            whole = math.floor(square * 4**self._bits)
+            point = math.isqrt(math.floor(whole / (1 + Fraction(self._ratio))))
+            self._steps = point, math.isqrt(whole - point**2)
+        self._point, self._sum = (step / 2.0**self._bits for step in self._steps)
 
     def _grow(self, extra: int) -> None:
         if self._cells is None:
@@ -136,15 +144,16 @@ class Histogram(Policy):
         if self._cells is not None:
             return None
         allowance = self.accounting.total
-        if self._point == 0:
+        point, whole = self._steps
+        if point == 0:
             raise BudgetExhausted("the budget is too small to measure a histogram")
-        if not self._sum:
-            scaled = Rows(self._queries, int(self._point * 2**GRID_BITS), bits=GRID_BITS)
+        if not whole:
+            scaled = Rows(self._queries, point, bits=self._bits)
         else:
             matrix = np.zeros((len(self._queries) + 1, len(self._queries)), dtype=object)
-            np.fill_diagonal(matrix, int(self._point * 2**GRID_BITS))
-            matrix[-1] = int(self._sum * 2**GRID_BITS)
-            scaled = Rows(self._queries, matrix, bits=GRID_BITS)
+            np.fill_diagonal(matrix, point)
+            matrix[-1] = whole
+            scaled = Rows(self._queries, matrix, bits=self._bits)
         return self._granted(scaled, allowance)
 
     def allowance(self, position: int) -> int:
@@ -194,7 +203,7 @@ class Offline(Policy):
         With at least one prediction; other queries are refused.
     """
 
-    paced = False
+    paced = measuring = False
 
     name = "offline"
 
@@ -210,6 +219,9 @@ class Offline(Policy):
 
     def due(self) -> Grant | None:
         return None if self._answers else self._matrix.grant()
+
+    def most_openings(self) -> int:
+        return 0 if self._answers else len(self.setting.predictions)
 
     def allowance(self, position: int) -> int:
         return 0

@@ -118,6 +118,9 @@ class Lapras(Policy):
     def due(self) -> Grant | None:
         return self._matrix.grant() if self.setting.predictions and not self._predicted else None
 
+    def most_openings(self) -> int:
+        return 0 if self._predicted else len(self.setting.predictions)
+
     def allowance(self, position: int) -> int:
         return self._pacing.allowance(position)
 
@@ -160,9 +163,11 @@ class Lapras(Policy):
 
     def _open(self, release: Release) -> None:
         self._predicted = predicted_by(release)
+        over = self._pools.matrix - release.charge.units  # what the rounding of the strategy left
+        self._pacing.grow(Pools(0, 0, 0, over), self.accounting.total, self.seen + 1)
 
-    def _advance(self, position: int) -> None:
-        self._pacing.advance(position)
+    def _advance(self, position: int, used: int) -> None:
+        self._pacing.advance(position, used)
 
     def _grow(self, extra: int) -> None:
         setting = self.setting

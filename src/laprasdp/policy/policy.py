@@ -26,10 +26,13 @@ from laprasdp.pacing.split import shares_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
+from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Measurement, Rows, measure
+from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
+
+_CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over, and no query is measured with it
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ class Policy(ABC):
     name: str
     law: Law = "gaussian"  # of the error of its answers
     paced = True  # it cannot do without a horizon
+    measuring: bool = True  # a statement may have to be measured
 
     def __init__(self, setting: Setting) -> None:
         if self.paced and setting.horizon is None:
@@ -149,6 +153,8 @@ class Policy(ABC):
         self.setting = setting
         self.accounting = setting.ledger_unit
         self.seen = 0  # statements so far: n
+        self.drawn = 0  # noise values so far
+        self._used = 0  # units that the last release took, if no statement ended since
         self._known: dict[str, Estimate] = {}  # what was shown
         self._fresh: dict[str, Estimate] = {}  # what the last release measured
 
@@ -160,6 +166,20 @@ class Policy(ABC):
         """What to release before the next statement, whatever it is; most policies, once before the first."""
         return None
 
+    def openings(self) -> Sequence[Grant]:
+        """What is still to be released before the stream."""
+        grant = self.due()
+        return [] if grant is None else [grant]
+
+    def most_openings(self) -> int:
+        """No fewer noise values than `openings` draws, and known before anything is designed."""
+        return sum(grant.charge.draws for grant in self.openings())
+
+    @property
+    def left(self) -> int:
+        """Statements of the horizon that may still have to be measured."""
+        return max(self.setting.length - self.seen, 0) if self.measuring else 0
+
     def recall(self, query: Query) -> Estimate | None:
         """The answer of `query` from what has been released, or None where it has to be measured."""
         known = self._known.get(query.key)
@@ -167,9 +187,16 @@ class Policy(ABC):
             return None
         return replace(known, source="replay")
 
-    def grant(self, queries: Sequence[Query]) -> Grant:
+    def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         """
         What to measure for the part of a statement that has to be measured.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+        at_most : int, optional
+            Units that whoever asks has left; their last share is all of them, if they are not far from what
+            the policy allows.
 
         Raises
         ------
@@ -177,6 +204,8 @@ class Policy(ABC):
             The policy has nothing left for it.
         """
         allowance = self.allowance(self.seen + 1)
+        if at_most is not None and allowance * _CRUMB <= at_most <= allowance * (1 + _CRUMB):
+            allowance = at_most
         if allowance <= 0:
             raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
         return self._granted(self._measure(queries, allowance), allowance)
@@ -188,10 +217,12 @@ class Policy(ABC):
     def learn(self, entry: Entry) -> None:
         """Bring the state past one ledger entry: a release conditions it, a reply is kept as it was shown."""
         if isinstance(entry, Release):
+            self.drawn += entry.charge.draws
             if entry.opening:
                 self._open(entry)
             else:
                 self._condition(entry)
+                self._used = entry.charge.units
         elif isinstance(entry, Reply):
             for query, shown in zip(entry.queries, entry.answers, strict=True):
                 if shown is not None:  # what was answered stays answered, free and the same
@@ -262,11 +293,11 @@ class Policy(ABC):
     def _pass(self, *, measured: bool) -> None:
         """One statement further; its allowance is used up if it had to be measured."""
         if measured:
-            self._advance(self.seen + 1)
-        self.seen += 1
+            self._advance(self.seen + 1, self._used)
+        self.seen, self._used = self.seen + 1, 0
 
-    def _advance(self, position: int) -> None:
-        """The statement at `position` had to be measured: use up its allowance."""
+    def _advance(self, position: int, used: int) -> None:
+        """The statement at `position` had to be measured, for so many units; 0 where it was refused."""
 
     def _measure(self, queries: Sequence[Query], allowance: int) -> Rows:
         return measure(queries, self.accounting.mu_squared(allowance), self.setting.unit.max_rows)
@@ -279,5 +310,8 @@ class Policy(ABC):
         """Variance of one 0/1 query measured under `allowance`."""
         if allowance <= 0:
             return None
-        mu_squared: Fraction = self.accounting.mu_squared(allowance)
-        return float(self.setting.unit.max_rows**2 / mu_squared) if mu_squared > 0 else None
+        try:
+            scale = lattice_scale(self.accounting.mu_squared(allowance), self.setting.unit.max_rows**2)
+        except BudgetExhausted:
+            return None
+        return 4.0**LATTICE_BITS / scale**2

@@ -73,7 +73,16 @@ class Primm(Policy):
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
         weights, predicted = self._still_to_come(self.pacing.left(self.seen) - others)
-        return self._batch(weights, predicted, others) if predicted > 0 else None
+        batch = self._batch(weights, predicted, others) if predicted > 0 else None
+        if batch is None or not self.setting.budget.allows(self.drawn + batch.charge.draws + self.left):
+            return None  # it may not take the noise values of the statements to come
+        return batch
+
+    def openings(self) -> Sequence[Grant]:
+        found = list[Grant]()
+        while (grant := self._opening(self._opened + len(found))) is not None:
+            found.append(grant)
+        return found
 
     def recall(self, query: Query) -> Estimate | None:
         known = super().recall(query)
@@ -84,7 +93,7 @@ class Primm(Policy):
             return None
         return self._believed(query, "predicted" if predicted else "background")
 
-    def grant(self, queries: Sequence[Query]) -> Grant:
+    def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         measurement = self._rows(queries) if len(queries) > 1 else None
         measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
         if measurement is None:

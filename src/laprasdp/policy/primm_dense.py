@@ -49,11 +49,16 @@ class PrimmDense(Primm):
         self.belief = DenseBelief(cells)
         self._charged = np.zeros(cells, dtype=np.int64)
         self._pure = self._design.pure
+        self.measuring = not self._pure
 
     def _designed(self) -> Design:
         setting = self.setting
         ratio = math.sqrt(2) * setting.budget.mu / setting.budget.epsilon
         return design(setting.domain, self._predicted, setting.length, setting.overlap, laplace=ratio)
+
+    def most_openings(self) -> int:
+        rows = self.setting.domain.size if self._design.pure else len(self._design.strategy)
+        return 0 if self._opened else rows
 
     def allowance(self, position: int) -> int:
         return int(self._slack().max())
@@ -121,6 +126,7 @@ class PrimmDense(Primm):
         self.belief.learn(measurement, measurement.values(release.noisy))
         assert isinstance(release.charge, CellCharge)
         self._pure = release.charge.pure  # what the ledger holds, whatever would be designed now
+        self.measuring = not self._pure
         self._charged = self._charged + release.charge.amounts.vector()
 
     def law_of(self, query: Query) -> tuple[Law, float]:

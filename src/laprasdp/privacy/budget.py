@@ -1,5 +1,7 @@
 """A privacy budget (ε, δ), and the exact integers in which it is spent."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -157,6 +159,38 @@ class Budget:
         reserved = Fraction(self.delta) * Fraction(NOISE_SHARE)
         return math.floor(reserved / ((1 + exponential) * TV_BOUND))
 
+    def allows(self, values: int) -> bool:
+        """Whether so many noise values may be drawn in all: what filters, raises and plans go by."""
+        return values <= self.coordinates
+
+    def allowing(self, values: int) -> list[Budget]:
+        """
+        The nearest budgets under which so many noise values may be drawn.
+
+        Parameters
+        ----------
+        values : int
+
+        Returns
+        -------
+        list of Budget
+            One of the same δ, of three digits of ε, and one of the same ε, of two digits of δ; each where
+            there is one.
+
+        Examples
+        --------
+        >>> [str(budget) for budget in Budget(30, 1e-6).allowing(1_000)]
+        ['ε = 26.7, δ = 1e-06 (μ = 4.03933)', 'ε = 30, δ = 2.7e-05 (μ = 4.77981)']
+        """
+        room = Fraction(self.delta) * Fraction(NOISE_SHARE) / (values * TV_BOUND)  # must reach 1 + e^ε
+        found = []
+        if room > 2:
+            found.append((_digits(math.log(room - 1), 3, up=False), self.delta))
+        if self.epsilon < 700:
+            least = values * (1 + math.exp(self.epsilon)) * float(TV_BOUND) / NOISE_SHARE
+            found.append((self.epsilon, _digits(least, 2, up=True)))
+        return [fitting for pair in found for fitting in _if_valid(*pair) if fitting.allows(values)]
+
     @property
     def _spendable_delta(self) -> Fraction:
         return Fraction(self.delta) * (1 - Fraction(NOISE_SHARE))
@@ -168,6 +202,21 @@ def _nearest_allowed(delta: float) -> str:
     if values > 2.01:
         return f"at this δ, ε may be at most about {math.log(values - 1):.3g}"
     return f"δ must be at least about {float(2 * TV_BOUND / Fraction(NOISE_SHARE)):.2g} at any ε"
+
+
+def _digits(value: float, digits: int, *, up: bool) -> float:
+    """`value` to so many digits, a little more or less than it."""
+    value *= 1 + 1e-9 if up else 1 - 1e-9
+    unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
+    steps = Fraction(value) / unit
+    return float((math.ceil(steps) if up else math.floor(steps)) * unit)
+
+
+def _if_valid(epsilon: float, delta: float) -> list[Budget]:
+    try:
+        return [Budget(epsilon, delta)]
+    except BudgetError:
+        return []
 
 
 def _checked_number(name: str, value: float) -> float:

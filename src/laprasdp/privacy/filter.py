@@ -44,6 +44,11 @@ class BasicCharge:
         """ε of the release."""
         return self.epsilon / 2.0**EPSILON_BITS
 
+    @property
+    def units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
+        return self.epsilon
+
 
 @dataclass(frozen=True)
 class CellCharge:
@@ -68,7 +73,12 @@ class CellCharge:
     @property
     def price(self) -> float:
         """μ² of the release: the largest charge of a cell."""
-        return int(self.amounts.weights.max()) / 2.0**MU_BITS
+        return self.units / 2.0**MU_BITS
+
+    @property
+    def units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
+        return int(self.amounts.weights.max())
 
 
 Charge = BasicCharge | CellCharge
@@ -113,6 +123,10 @@ class Filter(Protocol):
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
+
+    @property
+    def remaining_units(self) -> int:
+        """The same in units of 2⁻⁴⁰."""
 
     @property
     def draws(self) -> int:
@@ -167,7 +181,11 @@ class BasicFilter:
 
     @property
     def remaining(self) -> float:
-        return (self._budget.epsilon_units - self._sums[0]) / 2.0**EPSILON_BITS
+        return self.remaining_units / 2.0**EPSILON_BITS
+
+    @property
+    def remaining_units(self) -> int:
+        return self._budget.epsilon_units - self._sums[0]
 
     def _after(self, charge: Charge) -> tuple[int, int, int]:
         if not isinstance(charge, BasicCharge):
@@ -178,9 +196,14 @@ class BasicFilter:
         return epsilon + charge.epsilon, delta + charge.delta, draws + charge.draws
 
     def _fits(self, sums: tuple[int, int, int]) -> None:
-        limits = self._budget.epsilon_units, self._budget.delta_units, self._budget.coordinates
-        for name, after, limit in zip(("ε", "δ", "noise values"), sums, limits, strict=True):
-            if after > limit:
+        budget, (epsilon, delta, draws) = self._budget, sums
+        within = {
+            "ε": epsilon <= budget.epsilon_units,
+            "δ": delta <= budget.delta_units,
+            "noise values": budget.allows(draws),
+        }
+        for name, fits in within.items():
+            if not fits:
                 raise BudgetExhausted(f"the budget has no room for this: {name} would be passed")
 
 
@@ -238,7 +261,11 @@ class GaussianFilter:
 
     @property
     def remaining(self) -> float:
-        return (self._budget.mu_squared_units - self.spent_units) / 2.0**MU_BITS
+        return self.remaining_units / 2.0**MU_BITS
+
+    @property
+    def remaining_units(self) -> int:
+        return self._budget.mu_squared_units - self.spent_units
 
     @property
     def draws(self) -> int:
@@ -271,7 +298,7 @@ class GaussianFilter:
     def _fits(self, cells: Query, draws: int) -> None:
         if int(cells.weights.max()) > self._budget.mu_squared_units:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
-        if draws > self._budget.coordinates:
+        if not self._budget.allows(draws):
             raise BudgetExhausted("the budget has no room for this: noise values would be passed")
 
 
@@ -292,5 +319,5 @@ def check_raise(old: Budget, new: Budget, *, draws: int = 0) -> None:
     )
     if min(more) < 0 or not any(more):
         raise BudgetError(f"a budget is only ever raised: {new} is not above {old}")
-    if new.coordinates < draws:
+    if not new.allows(draws):
         raise BudgetError(f"{draws:,} noise values were drawn; {new} allows {new.coordinates:,}")

@@ -249,10 +249,28 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
     largest = Rows(tuple(queries), 1, bits=LATTICE_BITS).largest_square * max_rows**2
+    return Rows(tuple(queries), lattice_scale(mu_squared, largest), bits=LATTICE_BITS)
+
+
+def lattice_scale(mu_squared: Fraction, largest: int) -> int:
+    """
+    The largest scale in steps of the lattice whose release is within `mu_squared`.
+
+    Parameters
+    ----------
+    mu_squared : Fraction
+    largest : int
+        Largest squared column norm of what is scaled.
+
+    Raises
+    ------
+    BudgetExhausted
+        It is too small to measure anything on the lattice.
+    """
     scale = math.isqrt((mu_squared.numerator << 2 * LATTICE_BITS) // (mu_squared.denominator * largest))
     if scale < 2**8:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    return Rows(tuple(queries), scale, bits=LATTICE_BITS)
+    return scale
 
 
 def largest_sum(queries: Sequence[Query]) -> int:
@@ -282,6 +300,8 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     -----
     **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
     """
+    if epsilon_units <= 0:
+        raise BudgetExhausted("the allowance left for this query is too small to measure it")
     exact = largest_sum(queries) * max_rows * 2**EPSILON_BITS
     bits = max(0, min(GRID_BITS, 50 - (exact // epsilon_units).bit_length()))
     scale = -((-exact << bits) // epsilon_units)

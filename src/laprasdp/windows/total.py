@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,9 @@ def _sum(text: str, parts: Mapping[str, Answer], group: dict[str, Any] | None, r
         "laplace" if excess else "gaussian",
         variance**2 / excess if excess else 1.0,
         simulated=any(part.simulated for part in found),
+        released=tuple(
+            replace(one, period=period) for period, part in parts.items() for one in part.released
+        ),
         periods=dict(parts),
     )
 

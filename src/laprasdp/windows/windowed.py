@@ -12,24 +12,30 @@ from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.attribute import Dates
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
-from laprasdp.ledger.ledger import Refusal, Reply, Shelf, Stamp
+from laprasdp.errors import (
+    BudgetError,
+    BudgetExhausted,
+    ConfigError,
+    DomainError,
+    LedgerError,
+    UnsupportedQuery,
+)
+from laprasdp.ledger.ledger import Refusal, Shelf, Stamp
 from laprasdp.plan import Plan, describe
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
 from laprasdp.session import Session, now
-from laprasdp.shown import Prices
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.turn import Settled
 from laprasdp.windows.period import DAY, Part, Period, check_kept, dates_of, next_period
 from laprasdp.windows.route import route
 from laprasdp.windows.terms import Terms
 from laprasdp.windows.total import added
 
 Read = Callable[[Part, Any], Table]
-Settled = dict[str, tuple[Reply, Prices]]
 
 
 class WindowedSession:
@@ -231,8 +237,7 @@ class WindowedSession:
                 self._refuse(stamp, asked, stop)
                 raise BudgetExhausted(stop.reason) from None
             shown = {
-                name: self._sessions[name].show(asked[name], reply, prices)
-                for name, (reply, prices) in settled.items()
+                name: self._sessions[name].show(asked[name], outcome) for name, outcome in settled.items()
             }
             return added(parsed, places, shown)
 
@@ -329,8 +334,8 @@ class WindowedSession:
                 caps=self._terms.caps,
                 clock=self._clock,
             )
-        except LedgerError as error:
-            raise LedgerError(f"the period {part.period}: {error}") from None
+        except (BudgetError, LedgerError) as error:
+            raise type(error)(f"the period {part.period}: {error}") from None
 
     def _kept(self, period: Period) -> str:
         return f"{self._name}@{period.name}"
@@ -346,9 +351,9 @@ class WindowedSession:
             raise DomainError("the query is over another domain than that of the periods")
         return statement
 
-    def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> Settled:
+    def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> dict[str, Settled]:
         """Decide about a statement in each period; all outcomes are kept together, or none."""
-        settled: Settled = {}
+        settled: dict[str, Settled] = {}
         with self._joint(asked) as stack:
             turns = {name: stack.enter_context(self._sessions[name].turn(stamp)) for name in asked}
             for name, turn in turns.items():  # before anything is measured
@@ -357,12 +362,12 @@ class WindowedSession:
                     raise _Refused(name, refusal)
             for name, turn in turns.items():
                 try:
-                    outcome, prices = turn.settle(asked[name].queries)
+                    settled[name] = turn.settle(asked[name].queries)
                 except BudgetExhausted as error:
                     raise _Refused(name, Refusal(asked[name].queries, str(error))) from None
+                outcome = settled[name].outcome
                 if isinstance(outcome, Refusal):
                     raise _Refused(name, outcome)
-                settled[name] = outcome, prices
         return settled
 
     def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: _Refused) -> None:

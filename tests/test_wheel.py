@@ -1,0 +1,67 @@
+"""What a stranger installs: the wheel's files, what it says of itself, and types that a checker believes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONSUMER = """
+from typing import assert_type
+
+import laprasdp as lp
+
+domain = lp.Domain(age=lp.Integers(17, 90), sex=lp.Categories(["Female", "Male"]))
+session = lp.open_session("adult.parquet", domain, budget=lp.Budget(epsilon=1.0, delta=1e-6))
+assert_type(session, lp.Session)
+answer = session.ask("SELECT COUNT(*) FROM adult")
+assert_type(answer, lp.Answer | lp.GroupedAnswer)
+assert_type(answer.charge, float)
+assert_type(lp.Budget(1, 1e-6).mu, float)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of this tree; nothing is fetched."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def _check(wheel: Path, folder: Path, *, without: str = "", code: str = CONSUMER) -> str:
+    """What `mypy --strict` says of a consumer, beside an environment that holds the wheel alone."""
+    venv.create(folder / "env", symlinks=True)
+    (site,) = (folder / "env").glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site, [name for name in packed.namelist() if name != without])
+    (folder / "consumer.py").write_text(code)
+    python = ["--python-executable", str(folder / "env/bin/python"), "--cache-dir", str(folder / "cache")]
+    checked = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", *python, "consumer.py"]
+    return subprocess.run(checked, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+def test_an_installed_wheel_brings_its_types(wheel: Path, tmp_path: Path) -> None:
+    assert _check(wheel, tmp_path) == "Success: no issues found in 1 source file\n"
+
+
+def test_without_the_marker_no_checker_believes_them(wheel: Path, tmp_path: Path) -> None:
+    assert "py.typed" in _check(wheel, tmp_path, without="laprasdp/py.typed")
+
+
+def test_the_wheel_says_who_made_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        (name,) = [name for name in packed.namelist() if name.endswith(".dist-info/METADATA")]
+        says = HeaderParser().parsestr(packed.read(name).decode())
+        licences = [name for name in packed.namelist() if "/licenses/" in name]
+    assert says["Author"] == "The LAPRAS developers"
+    assert says["License-Expression"] == "Apache-2.0"
+    assert {Path(name).name for name in licences} == {"LICENSE", "NOTICE"}
