@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -47,6 +48,7 @@ def open_session(
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
+    dialect: Dialect | None = None,
     public: bool = False,
     noise: NoiseSource | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -85,6 +87,8 @@ def open_session(
         The table inside a DuckDB database.
     name : str, optional
         How statements call the table; the table's or the file's name otherwise.
+    dialect : Dialect, optional
+        How a text file is written; nothing of it is guessed.
     public : bool
         The table is public; only then may `noise` be seeded.
     noise : NoiseSource, optional
@@ -105,7 +109,7 @@ def open_session(
     unit = unit or PrivacyUnit()
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
-    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit)
+    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit, dialect)
     predicted = read_predictions(predictions, domain, opened.name, expected)
     setting = Setting(
         domain,
@@ -191,11 +195,18 @@ def read_predictions(
     return found
 
 
-def _opened(source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit) -> Table:
+def _opened(
+    source: Any,
+    domain: Domain,
+    table: str | None,
+    name: str | None,
+    unit: PrivacyUnit,
+    dialect: Dialect | None,
+) -> Table:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY)
+    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
 
 
 def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
@@ -46,6 +47,7 @@ def open_windows(
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
+    dialect: Dialect | None = None,
     public: bool = False,
     noise: NoiseSource | None = None,
     ledger: Shelf | str | os.PathLike[str] | None = None,
@@ -80,7 +82,7 @@ def open_windows(
         The ε of what may be measured of each period for each analyst.
     horizon, policy, accounting, split, overlap, expected, reading
         Of each period, as in `open_session`.
-    table, name, public, noise, clock
+    table, name, dialect, public, noise, clock
         As in `open_session`.
 
     Raises
@@ -117,14 +119,14 @@ def open_windows(
         opened = source
     else:
         starts = [part.start for part in parts]
-        opened = _read(source, domain, table, name, unit, (attribute, starts))
+        opened = _read(source, domain, table, name, unit, dialect, (attribute, starts))
     called = opened.name
 
     def read(part: Part, given: Any) -> Table:
         given = source if given is None else given
         if isinstance(given, Table):
             return given
-        return _read(given, part.domain, table, called, unit)
+        return _read(given, part.domain, table, called, unit, dialect)
 
     return WindowedSession(
         domain,
@@ -160,12 +162,15 @@ def _read(
     table: str | None,
     name: str | None,
     unit: PrivacyUnit,
+    dialect: Dialect | None,
     apart: tuple[str, Sequence[int]] | None = None,
 ) -> Table:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY, apart=apart)
+    return DuckDBTable(
+        where, domain, table=table, name=name, unit=unit, key=KEY, apart=apart, dialect=dialect
+    )
 
 
 def _shelf(given: Shelf | str | os.PathLike[str] | None) -> Shelf:
