@@ -29,6 +29,7 @@ from sources import (
 
 from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data import duckdb as module
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.schema import columns
 from laprasdp.data.table import Table
@@ -241,7 +242,9 @@ def test_csv_lines_that_cannot_be_read_lie_outside(tmp_path: Path) -> None:
     assert as_dict(table.marginal((0, 1)), (0, 1)) == {(1, 0): 30_000, (2, 1): 1, (3, 0): 1}
     (tmp_path / "t.csv").write_text("age;born\n1;31/12/2023\n2;01/01/2024;x\n3;01/01/2024\n")
     table = DuckDBTable(
-        tmp_path / "t.csv", Domain(age=Integers(0, 9), born=Dates("2023-12-31", "2024-01-01"))
+        tmp_path / "t.csv",
+        Domain(age=Integers(0, 9), born=Dates("2023-12-31", "2024-01-01")),
+        dialect=Dialect(delimiter=";", date_format="%d/%m/%Y"),
     )
     assert as_dict(table.marginal((0, 1)), (0, 1)) == {(1, 0): 1, (3, 1): 1}
 

@@ -88,7 +88,10 @@ def test_any_text_and_any_time_in_any_format(tmp_path_factory, lines):
     """One good line among anything at all: formats agree, and every line is kept or counted."""
     folder = tmp_path_factory.mktemp("logs")
     rows = [(A, START, "u", "s"), *((text, at, "u", "s") for text, at in lines)]
-    found = [read(WRITERS[suffix](folder / f"l.{suffix}", rows)) for suffix in ("jsonl", "parquet", "csv")]
+    found = [
+        read(WRITERS[suffix](folder / f"l.{suffix}", rows), multiline=suffix == "csv")
+        for suffix in ("jsonl", "parquet", "csv")
+    ]
     for log in found:
         assert log.tally.lines == len(rows)
         assert log.tally.kept + sum(count for _, count in log.tally.refused) == len(rows)
@@ -130,7 +133,7 @@ def test_a_database_with_several_tables(tmp_path):
     with duckdb.connect(str(path)) as made:
         made.execute("CREATE TABLE other (n INT)")
     assert len(read(path, database_table="l")) == 3
-    with pytest.raises(ConfigError, match="name the table with the log; there are l, other"):
+    with pytest.raises(ConfigError, match="is a database: name a table; it has l, other"):
         read(path)
 
 
@@ -172,7 +175,7 @@ def test_empty_logs_and_logs_of_nothing_that_can_be_asked(tmp_path):
     with pytest.raises(ConfigError, match="there is no such log"):
         read(tmp_path / "e.csv")
     (tmp_path / "f.xls").write_text("x")
-    with pytest.raises(ConfigError, match=r"a log is a file \.csv"):
+    with pytest.raises(ConfigError, match=r"what is read: Parquet \(\.parquet\), CSV \(\.csv"):
         read(tmp_path / "f.xls")
     (tmp_path / "g.parquet").write_text("x")
     with pytest.raises(ConfigError, match="cannot be read as a log"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from laprasdp.answer import Answer, GroupedAnswer
     from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+    from laprasdp.data.dialect import Dialect
     from laprasdp.domain import Domain
     from laprasdp.errors import (
         BudgetError,
@@ -45,6 +46,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Dates",
+    "Dialect",
     "Domain",
     "DomainError",
     "ExactNoise",
@@ -72,6 +74,7 @@ __all__ = [
 _HOMES = {
     "answer": ("Answer", "GroupedAnswer"),
     "attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers"),
+    "data.dialect": ("Dialect",),
     "opening": ("open_session",),
     "pacing.pacing": ("Reading",),
     "plan": ("Plan",),

@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -27,6 +28,9 @@ from laprasdp.query import Query
 from laprasdp.session import DEFAULT_POLICY, Session, now
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+
+if TYPE_CHECKING:
+    from laprasdp.data.duckdb import DuckDBTable
 
 KEY = "rows of persons"
 """Orders the rows of a person who has too many: the same at every opening, so that charges add up."""
@@ -48,6 +52,7 @@ def open_session(
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
+    dialect: Dialect | None = None,
     public: bool = False,
     noise: NoiseSource | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -86,6 +91,8 @@ def open_session(
         The table inside a DuckDB database.
     name : str, optional
         How statements call the table; the table's or the file's name otherwise.
+    dialect : Dialect, optional
+        How a text file is written; nothing of it is guessed.
     public : bool
         The table is public; only then may `noise` be seeded.
     noise : NoiseSource, optional
@@ -107,7 +114,10 @@ def open_session(
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
     owned = ExitStack()
-    opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit, owned)
+    if isinstance(source, Table):
+        opened = source
+    else:
+        opened = owned.enter_context(_opened(source, domain, table, name, unit, dialect))
     predicted = read_predictions(predictions, domain, opened.name, expected)
     setting = Setting(
         domain,
@@ -195,12 +205,17 @@ def read_predictions(
 
 
 def _opened(
-    source: Any, domain: Domain, table: str | None, name: str | None, unit: PrivacyUnit, owned: ExitStack
-) -> Table:
+    source: Any,
+    domain: Domain,
+    table: str | None,
+    name: str | None,
+    unit: PrivacyUnit,
+    dialect: Dialect | None,
+) -> DuckDBTable:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source
-    return owned.enter_context(DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY))
+    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
 
 
 def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:

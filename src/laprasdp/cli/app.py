@@ -65,6 +65,7 @@ LogColumn = Annotated[
         help="A column of the log: query, time, user or session, and its name; else found by usual names.",
     ),
 ]
+LogLines = Annotated[bool, typer.Option("--multiline", help="Statements in a CSV log may hold line breaks.")]
 Analyst = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who asks; charges are kept under this name.")
 ]
@@ -190,13 +191,16 @@ def init(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="TOML", help="The file to write.")] = Path(
         "lapras.toml"
     ),
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="Between the fields of a text file.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
     json: Json = False,
 ) -> int:
     """Write a commented lapras.toml from a table's schema, never from its values."""
     from laprasdp.cli.init import init
 
-    return init(table, name, out, force=force, as_json=json)
+    return init(table, name, out, delimiter, force=force, as_json=json)
 
 
 @app.command()
@@ -348,12 +352,13 @@ def predict_fit(
     model: Model = "mixture",
     table: LogTable = None,
     column: LogColumn = None,
+    multiline: LogLines = False,
     json: Json = False,
 ) -> int:
     """Learn from a log of past statements; write the prediction set with expected counts."""
     from laprasdp.cli.predict import Wanted, fit
 
-    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column))
+    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column), multiline)
     return fit(wanted, count, out, as_json=json)
 
 
@@ -371,10 +376,11 @@ def predict_score(
     model: Model = "mixture",
     table: LogTable = None,
     column: LogColumn = None,
+    multiline: LogLines = False,
     json: Json = False,
 ) -> int:
     """Fit on the past of a log and hold it against what came after; draw the reliability curve."""
     from laprasdp.cli.predict import Wanted, score
 
-    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column))
+    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column), multiline)
     return score(wanted, windows, picture, as_json=json)

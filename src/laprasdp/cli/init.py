@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from laprasdp.config.domain import toml_key
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.schema import columns, kind_of
 from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.ledger.file import check_alone
@@ -75,10 +76,34 @@ type = "dates"
 type = "booleans"
 """,
 }
+_WRITTEN = """\
+# How the file is written; nothing of it is guessed from the rows.
+# delimiter = ","      # a tab for .tsv
+# quote = '\"'          # doubled inside a field; "" where there is none
+# null = ""            # the field that means NULL
+# columns = ["a", "b"] # names of the columns, where the first line is no header
+# multiline = false    # true if quoted fields hold line breaks; then every quote has to be closed
+# date_format = "%d/%m/%Y"    # otherwise dates are like 2024-01-31
+# decimal = "."
+# encoding = "utf-8"   # or "latin-1"\
+"""
+_OPEN = """\
+# type = "integers"    # and min, max
+# type = "bins"        # and edges = [], or start, stop, width; whole = true for whole numbers
+# type = "categories"  # and values = [], the texts that can occur; other = true gathers every other text
+# type = "dates"       # and first, last like 2024-01-01; step = days, "week", "month", "quarter", "year"
+# type = "booleans"    # true, t, yes, y, 1 and false, f, no, n, 0
+"""
+_KEYED = """\
+# A JSON file tells no columns without its rows: one section for each key that is asked about.
+# [domain.KEY]
+"""
 _NULLABLE = "# nullable = false     # true makes NULL a level; otherwise such rows are not counted\n"
 
 
-def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool) -> int:
+def init(
+    table: Path, name: str | None, out: Path, delimiter: str | None, *, force: bool, as_json: bool
+) -> int:
     """Write `out` for `table`."""
     if out.is_dir():
         raise ConfigError(f"{out} is a directory; name the file to write")
@@ -87,8 +112,9 @@ def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool
         check_alone(ledger)
     except LedgerError as error:
         raise LedgerError(f"the ledger {ledger}: {error}") from None
-    found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name)]
-    text = _text(table, name, out, found)
+    dialect = None if delimiter is None else Dialect(delimiter=delimiter.replace("\\t", "\t"))
+    found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name, dialect)]
+    text = _text(table, name, out, dialect, found)
     try:
         write_whole(out, text, new=not force)
     except FileExistsError:
@@ -97,22 +123,36 @@ def init(table: Path, name: str | None, out: Path, *, force: bool, as_json: bool
         described = [{"name": column, "type": kind, "declared": fitting} for column, kind, fitting in found]
         print(json.dumps({"file": str(out), "columns": described}))
     else:
-        usable = sum(fitting is not None for *_, fitting in found)
+        usable = sum(fitting is not None or not kind for _, kind, fitting in found)
         print(f"wrote {out}: {usable} of {len(found)} columns can be attributes")
         print(f"next: fill in the ranges and values in {out}, then `lapras plan --config {out}`")
     return 0
 
 
-def _text(table: Path, name: str | None, out: Path, found: list[tuple[str, str, str | None]]) -> str:
+def _text(
+    table: Path,
+    name: str | None,
+    out: Path,
+    dialect: Dialect | None,
+    found: list[tuple[str, str, str | None]],
+) -> str:
     where = quoted(os.path.relpath(table.resolve(), out.parent.resolve()))
     source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
+    if dialect is not None:
+        source += f"\ndelimiter = {quoted(dialect.delimiter or '')}"
+    if not all(kind for _, kind, _ in found):
+        source += f"\n{_WRITTEN}"
     called = quoted(name.rpartition(".")[2] if name else table.name.split(".")[0])
     kept = quoted(f"{out.stem}.ledger")
     pads = {"pad": " " * max(14 - len(called), 1), "ledger_pad": " " * max(15 - len(kept), 1)}
     parts = [_HEAD.format(source=source, name=called, ledger=kept, **pads)]
+    if not found:
+        parts.append(_KEYED + _OPEN + _NULLABLE)
     for column, kind, fitting in found:
         comment = " ".join(kind.split())[:80]
-        if fitting is None:
+        if not kind:
+            parts.append(f"[domain.{toml_key(column)}]  # text\n{_OPEN}{_NULLABLE}")
+        elif fitting is None:
             parts.append(f"# [domain.{quoted(column)}]: {comment} cannot be an attribute\n")
         else:
             parts.append(f"[domain.{toml_key(column)}]  # {comment}\n{_KEYS[fitting]}{_NULLABLE}")

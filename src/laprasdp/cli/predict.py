@@ -28,6 +28,7 @@ class Wanted:
     model: str
     database_table: str | None
     columns: Mapping[str, str]
+    multiline: bool
 
 
 def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
@@ -116,6 +117,7 @@ def _read(wanted: Wanted, domain: Any, name: str) -> Log:
             provenance=provenance,
             database_table=wanted.database_table,
             columns=wanted.columns,
+            multiline=wanted.multiline,
             step=step,
         )
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp import datasets
+from laprasdp.config.dialect import KEYS_OF_TEXT, read_dialect
 from laprasdp.config.domain import read_domain
 from laprasdp.config.forecast import KEYS, is_forecast, read_count, read_expected
 from laprasdp.config.ledger import Place, read_analysts, read_ledger
 from laprasdp.config.section import Section, placed
 from laprasdp.config.windows import Windows, read_windows
+from laprasdp.data.dialect import Dialect
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.opening import open_session, read_predictions
@@ -58,6 +60,8 @@ class Config:
         The table's file.
     name : str
         How statements call the table.
+    dialect : Dialect, optional
+        How a text file is written.
     table : str, optional
         The table inside a database.
     public : bool
@@ -81,6 +85,7 @@ class Config:
     name: str
     domain: Domain
     budget: Budget
+    dialect: Dialect | None = None
     table: str | None = None
     public: bool = False
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
@@ -101,6 +106,7 @@ class Config:
         """Open the table and the ledger; nothing is released yet."""
         self._check_predictions()
         declared = vars(self._terms()) | {"table": self.table, "name": self.name, "public": self.public}
+        declared["dialect"] = self.dialect
         if self.windows is None:
             ledger = None if self.ledger is None else self.ledger.open(self.domain)
             return open_session(self.source, self.domain, ledger=ledger, **declared)
@@ -295,7 +301,7 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
-    section.only("file", "database", "table", "dataset", "name", "public")
+    section.only("file", "database", "table", "dataset", "name", "public", *KEYS_OF_TEXT)
     file, database, dataset = (section.take(key, str, None) for key in ("file", "database", "dataset"))
     if [file, database, dataset].count(None) != 2:
         raise ConfigError(f"{section.where}: name the table by one of file, database or dataset")
@@ -307,7 +313,8 @@ def _source(section: Section, folder: Path) -> dict[str, Any]:
         placed(section.where, datasets.path, dataset) if dataset is not None else folder / (file or database)
     )
     name = name or dataset or (table.rpartition(".")[2] if table else where.name.split(".")[0]) or "data"
-    return {"source": where, "table": table, "name": name, "public": public}
+    found = {"source": where, "table": table, "name": name, "public": public}
+    return {**found, "dialect": read_dialect(section)}
 
 
 def _privacy(section: Section) -> dict[str, Any]:

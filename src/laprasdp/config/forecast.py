@@ -12,7 +12,7 @@ from laprasdp.predict.log import read_log
 from laprasdp.predict.mixture import Mixture
 
 HORIZON = 100  # where the settings leave it open
-KEYS = ("log", "log_is", "prediction_count")
+KEYS = ("log", "log_is", "log_multiline", "prediction_count")
 
 
 def read_expected(
@@ -29,12 +29,17 @@ def read_expected(
     count = read_count(stream)
     predictions, log = stream.take("predictions", (list, str), None), stream.take("log", str, None)
     provenance = stream.take("log_is", str, None)
-    if log is None and provenance is not None:
-        raise ConfigError(f"{stream.where}: log_is is there, but no log")
+    for key in ("log_is", "log_multiline"):
+        if log is None and key in stream:
+            raise ConfigError(f"{stream.where}: {key} is there, but no log")
     if log is not None:
         if predictions is not None:
             raise ConfigError(f"{stream.where}: give predictions or log, not both")
-        lines = placed(stream.where, lambda: read_log(folder / log, domain, name, provenance=provenance))
+        multiline = stream.take("log_multiline", bool, False)
+        lines = placed(
+            stream.where,
+            lambda: read_log(folder / log, domain, name, provenance=provenance, multiline=multiline),
+        )
         predictor = Mixture(horizon or HORIZON)
         predictor.fit(lines)
         return make_forecast(predictor, lines, horizon or HORIZON, count)

@@ -10,15 +10,18 @@ import os
 import secrets
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Categories
-from laprasdp.data.levels import add_level
+from laprasdp.attribute import Attribute
+from laprasdp.data.dialect import Dialect
+from laprasdp.data.levels import add_level, width
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
+from laprasdp.data.text import parsed, text_type
 from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
 from laprasdp.marginal import Marginal
@@ -88,12 +91,13 @@ class DuckDBTable:
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 (frozen)
         key: str | None = None,
         apart: tuple[str, Sequence[int]] | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
         self._domain, self._unit = domain, unit
         self._lock = threading.Lock()
         self._marginals: dict[tuple[int, ...], Marginal] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
-        opened = open_source(source, table)
+        opened = open_source(source, table, dialect)
         self._name = opened.name if name is None else name
         try:
             periods = None if apart is None else (domain.axis(apart[0]), apart[1])
@@ -199,62 +203,73 @@ def _snapshot(
 ) -> None:
     """Fill the table ``cells`` (levels a0, a1, … and rows) and leave the source."""
     connection = opened.connection
+    opened.check_header([*domain, *([] if unit.column is None else [unit.column])])
     found = [_fitting(opened, name, domain[name]) for name in domain]
-    types = {column.key: column.type or "VARCHAR" for column in found}
-    person = _person(opened, unit, types) if unit.column is not None else None
-    scan = exp.select().from_(opened.rows(types))
+    person = [] if unit.column is None else [_person(opened, unit.column)]
+    levels = [f"a{i}" for i in range(len(domain))]
+    kept = [f"{level} {width(domain[name])}" for level, name in zip(levels, domain, strict=True)]
+    kept += ["who VARCHAR", "person BLOB"] if person else ["rows BIGINT"]
+    connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
+    scan = exp.select().from_("s")
     for i, (name, column) in enumerate(zip(domain, found, strict=True)):
         scan = add_level(scan, connection, domain[name], column, i)
-    levels = [f"a{i}" for i in range(len(domain))]
-    if person is not None:
-        who = exp.cast(exp.column(person.key, "s", quoted=True), "VARCHAR")
-        scan = scan.select(who.as_("who"), exp.alias_(call("encode", who.copy()), "person"))
     inside = [exp.column(name).is_(exp.null()).not_() for name in levels]
-    rows = exp.select("*").from_(scan.subquery("r")).where(*inside)
-    if person is not None:
-        rows = _bounded(rows, levels, unit.max_rows, key, apart)
-    sums = exp.select(*levels, "COUNT(*) AS rows").from_(rows.subquery("k")).group_by(*levels)
-    connection.execute("CREATE TABLE cells AS " + sums.sql("duckdb"))
-    for i in range(len(domain)):
-        connection.execute(f"DROP TABLE IF EXISTS map{i}")
-    if opened.kind == "database":
+    if person:
+        who = exp.TryCast(this=exp.column(f"v{len(found)}", "s"), to=exp.DataType.build("VARCHAR"))
+        scan = scan.select(who.as_("who"), exp.alias_(call("encode", who.copy()), "person"))
+        rows = exp.select("*").from_(scan.subquery("r")).where(*inside, "person IS NOT NULL")
+    else:
+        rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).where(*inside)
+        rows = rows.group_by(*levels)
+    for part in opened.scans([*found, *person]):
+        read = _read(opened, domain, found, bool(person)).from_(part)
+        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read).sql("duckdb"))
+    whole = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_("kept").group_by(*levels)
+    if person:
+        bounded = _bounded(levels, unit.max_rows, key, apart).subquery("k")
+        whole = exp.select(*levels, "COUNT(*) AS rows").from_(bounded).group_by(*levels)
+    connection.execute("CREATE TABLE cells AS " + whole.sql("duckdb"))
+    for name in ("kept", *(f"map{i}" for i in range(len(domain)))):
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    if opened.table is not None:
         connection.execute("DETACH source")
-    elif opened.kind == "memory":
-        connection.unregister("source")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
 
+def _read(opened: Source, domain: Domain, found: Sequence[Column], has_person: bool) -> exp.Select:
+    """The values of the declared columns, texts as what they are declared to be."""
+    parts: list[exp.Expr] = []
+    for i, (name, column) in enumerate(zip(domain, found, strict=True)):
+        value: exp.Expr = exp.column(f"v{i}", "source")
+        if column.is_text:
+            value = parsed(value, domain[name], opened.dialect)
+        parts += [exp.alias_(value, f"v{i}"), exp.column(f"n{i}", "source")]
+    return exp.select(*parts, *([exp.column(f"v{len(found)}", "source")] if has_person else []))
+
+
 def _fitting(opened: Source, name: str, attribute: Attribute) -> Column:
-    """The column of an attribute, if its type fits; the type is '' if nothing is in it."""
+    """The column of an attribute, if its type fits; a column of texts has the type of the attribute."""
     column = opened.find(name)
-    if opened.kind == "csv" and isinstance(attribute, Categories):
-        return Column(column.name, "VARCHAR", column.key)
-    if opened.kind == "json" and isinstance(attribute, Categories) and column.base in (*DAYS, "TIME"):
-        return Column(column.name, "VARCHAR", column.key)  # texts that look like dates
+    if column.is_text:
+        return replace(column, type=text_type(attribute))
     if column.base in ("", *_FITS[attribute.kind]):
         return column
-    if opened.is_blank(column):
-        return Column(column.name, "", column.key)
     held = column.type if len(column.type) < 40 else column.base
     hint = "; its calendar date depends on a time zone" if held == "TIMESTAMP WITH TIME ZONE" else ""
     raise DataError(f"column {column.name} holds {held}, which cannot be read as {attribute.kind}{hint}")
 
 
-def _person(opened: Source, unit: PrivacyUnit, types: dict[str, str]) -> Column:
-    column = opened.find(str(unit.column), "privacy unit's column")
-    if opened.kind == "csv":  # as it is written, 007 is not 7
-        types.setdefault(column.key, "VARCHAR")
-    elif column.base not in ("", *_PERSONS):
+def _person(opened: Source, name: str) -> Column:
+    column = opened.find(name, "privacy unit's column")
+    if column.base not in ("", *_PERSONS):
         raise DataError(
             f"column {column.name} holds {column.base}, which cannot name a person: use text or whole numbers"
         )
-    types.setdefault(column.key, column.type or "VARCHAR")
     return column
 
 
 def _bounded(
-    rows: exp.Select,
     levels: Sequence[str],
     most: int,
     key: str,
@@ -268,7 +283,7 @@ def _bounded(
     """
     equal = [exp.column(name) for name in ("person", *levels)]
     copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
-    counted = rows.where("person IS NOT NULL").select(copy)
+    counted = exp.select("*", copy).from_("kept")
     parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
     within: list[exp.Expr] = [exp.column("person")]
     if apart is not None:

@@ -20,8 +20,8 @@ TREE = 128  # more edges than this are joined; up to here a tree of comparisons 
 def add_level(
     scan: exp.Select, connection: duckdb.DuckDBPyConnection, attribute: Attribute, column: Column, i: int
 ) -> exp.Select:
-    """Select as ``a{i}`` the level of a column, NULL where the value lies outside the domain."""
-    value: exp.Expr = exp.column(column.key, "s", quoted=True)
+    """Select as ``a{i}`` the level of ``s.v{i}``, NULL where that lies outside; ``s.n{i}``: it is NULL."""
+    value: exp.Expr = exp.column(f"v{i}", "s")
     mapped = exp.column("level", f"map{i}")
     level: exp.Expr
     if column.base == "":
@@ -35,7 +35,7 @@ def add_level(
         scan = scan.join(exp.to_table(f"map{i}"), on=match, join_type="LEFT")
         level = call("coalesce", mapped, exp.convert(len(attribute.names))) if attribute.other else mapped
     elif isinstance(attribute, Booleans):
-        level = exp.case().when(value, "1").else_("0")
+        level = exp.case().when(value, "1").when(exp.not_(value), "0")
     else:
         assert isinstance(attribute, (Bins, Dates))
         edges, under = _edges(attribute.edges, column)
@@ -49,14 +49,22 @@ def add_level(
             place = call("coalesce", mapped, exp.convert(under))
             level = exp.case().when(place.between(0, attribute.values - 1), place)
         if column.base in FLOATS or column.base in DAYS:
-            point = exp.cast(value, "TIMESTAMP") if column.base.startswith("TIMESTAMP") else value
+            point = (
+                exp.TryCast(this=value, to=exp.DataType.build("TIMESTAMP"))
+                if column.base.startswith("TIMESTAMP")
+                else value
+            )
             level = exp.case().when(call("isfinite", point), level)
         if isinstance(attribute, Bins) and attribute.whole:
             level = _whole(value, column, level)
     null = exp.Literal.number(attribute.values) if attribute.nullable else exp.null()
-    level = exp.case().when(value.is_(exp.null()), null).else_(level)
-    width = "UTINYINT" if attribute.size <= 2**8 else "USMALLINT" if attribute.size <= 2**16 else "UINTEGER"
-    return scan.select(exp.cast(level, width, dialect="duckdb").as_(f"a{i}"))
+    level = exp.case().when(exp.column(f"n{i}", "s"), null).else_(level)
+    return scan.select(exp.cast(level, width(attribute), dialect="duckdb").as_(f"a{i}"))
+
+
+def width(attribute: Attribute) -> str:
+    """The type of the levels of an attribute."""
+    return "UTINYINT" if attribute.size <= 2**8 else "USMALLINT" if attribute.size <= 2**16 else "UINTEGER"
 
 
 def _map(connection: duckdb.DuckDBPyConnection, i: int, pairs: Sequence[tuple[Any, int]], kind: str) -> None:

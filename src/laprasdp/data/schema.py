@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,12 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from laprasdp.data.arrow import ArrowColumns, convertible, in_memory, in_parquet, plain, text_of
+from laprasdp.data.dialect import Dialect
+from laprasdp.data.files import SPOKEN, kind_of_file, local_file
+from laprasdp.data.jsons import JSON
+from laprasdp.data.lines import Delimited
+from laprasdp.data.records import Block
 from laprasdp.errors import DataError
 
 INTEGERS = {
@@ -26,11 +30,6 @@ FLOATS = ("FLOAT", "DOUBLE")
 TEXTS = ("VARCHAR", "ENUM", "UUID")
 DAYS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
-READS = "Parquet (.parquet), CSV (.csv, .tsv, .txt), JSON (.json, .ndjson, .jsonl) and DuckDB databases"
-_KINDS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
-_KINDS |= {".json": "json", ".ndjson": "json", ".jsonl": "json"}
-_KINDS |= {".duckdb": "database", ".ddb": "database", ".db": "database"}
-_SPOKEN = {"parquet": "Parquet file", "csv": "CSV file", "json": "JSON file", "database": "DuckDB database"}
 _CONFIG: dict[str, Any] = {
     "autoinstall_known_extensions": False,  # nothing is fetched from a network
     "autoload_known_extensions": False,
@@ -43,11 +42,24 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column as the source spells it, DuckDB's type, and the identifier that `Source.rows` knows."""
+    """
+    A column as the source spells it.
+
+    Attributes
+    ----------
+    name : str
+    type : str
+        DuckDB's; '' where nothing is known of it.
+    place : int
+        Where it stands among the columns.
+    is_text : bool
+        Its values are texts, to be read as its attribute says.
+    """
 
     name: str
     type: str
-    key: str
+    place: int
+    is_text: bool = False
 
     @property
     def base(self) -> str:
@@ -68,43 +80,77 @@ class Source:
         In memory; a database file is attached read-only.
     label, name : str
         How messages, and how statements, call the source.
-    kind : {"parquet", "csv", "json", "database", "memory"}
+    dialect : Dialect
+        How its texts are read.
     columns : tuple of Column
+    table : expression, optional
+        The table of a database.
+    batches : callable, optional
+        Of every other source: from columns to arrays of their values, one batch of rows after another.
+    has_any_key : bool
+        Every record has names of its own, so a name that is asked for is a column.
+    is_headed : bool
+        The columns are named by the first line of a text file.
+    note : callable
+        Is given line and reason of records that cannot be read.
     """
 
     connection: duckdb.DuckDBPyConnection
     label: str
     name: str
-    kind: str
+    dialect: Dialect
     columns: tuple[Column, ...] = ()
-    _pattern: str = ""
-    _rows: exp.Expr | None = None
+    table: exp.Expr | None = None
+    batches: Callable[[Sequence[Column]], Iterator[Sequence[Any]]] | None = None
+    has_any_key: bool = False
+    is_headed: bool = False
+    note: Callable[[Sequence[tuple[int, str]]], None] = lambda faults: None
 
-    def rows(self, types: Mapping[str, str] | None = None) -> exp.Expr:
+    def scans(self, columns: Sequence[Column]) -> Iterator[exp.Expr]:
         """
-        What to put after FROM, under the alias ``s``.
+        What to put after FROM, for one part of the rows after another; it has to be read before the next.
 
-        Parameters
-        ----------
-        types : mapping of column key to DuckDB type, optional
-            Matters to CSV and JSON only, which are text: the columns that will be read, and as what.
-            In a CSV file every other column stays text, and a line that cannot be read as told is left out.
+        Each has columns ``v0``, ``n0``, ``v1``, …: the values of each of `columns`, and whether they are NULL
+        in the source.  A value that the engine cannot hold is NULL in the first and not in the second.
         """
-        if self._rows is not None:
-            return exp.alias_(self._rows, "s", table=True)
-        options: dict[str, exp.Expr] = {"hive_partitioning": exp.false()}
-        if self.kind == "csv":
-            options["header"] = exp.true()
-            if types is not None:
-                given = {c.key: types.get(c.key, "VARCHAR") for c in self.columns}
-                options |= {"ignore_errors": exp.true()} | ({"types": _struct(given)} if given else {})
-        elif self.kind == "json":
-            options["sample_size"] = exp.Literal.number(-1)
-            if types:
-                options["columns"] = _struct(types)
-        arguments = [exp.EQ(this=exp.to_identifier(key), expression=value) for key, value in options.items()]
-        reader = call(f"read_{self.kind}", exp.Literal.string(self._pattern), *arguments)
-        return exp.alias_(exp.Table(this=reader), "s", table=True)
+        if self.batches is None:
+            assert self.table is not None
+            parts: list[exp.Expr] = []
+            for i, column in enumerate(columns):
+                value = exp.column(column.name, quoted=True)
+                parts += [exp.alias_(value, f"v{i}"), exp.alias_(value.is_(exp.null()), f"n{i}")]
+            yield exp.select(*parts).from_(self.table).subquery("source")
+            return
+        import pyarrow
+
+        for arrays in self.batches(columns):
+            made: dict[str, Any] = {}
+            for i, (column, array) in enumerate(zip(columns, map(plain, arrays), strict=True)):
+                made[f"v{i}"] = text_of(array) if column.is_text else convertible(array)
+                made[f"n{i}"] = array.is_null()
+            self.connection.register("source", pyarrow.table(made))
+            yield exp.to_table("source")
+            self.connection.unregister("source")
+
+    def check_header(self, wanted: Sequence[str]) -> None:
+        """
+        Refuse the first line of a file that names columns twice, or none of the `wanted`.
+
+        Notes
+        -----
+        **Privacy.**  A line with none of the declared names may be a row, so the message does not show it.
+        """
+        if not self.is_headed:
+            return
+        names = [column.name for column in self.columns]
+        if not {name.casefold() for name in names} & {name.casefold() for name in wanted}:
+            raise DataError(
+                f"{self.label}: the first line names none of the declared columns; declare its "
+                "delimiter, or its columns where it has no header"
+            )
+        twice = [name for name in dict.fromkeys(names) if name and names.count(name) > 1]
+        if twice:
+            raise DataError(f"{self.label}: the header names {twice[0]} twice: {', '.join(names)}")
 
     def find(self, wanted: str, what: str = "column") -> Column:
         """
@@ -115,6 +161,10 @@ class Source:
         DataError
             No such column, or several.
         """
+        if self.has_any_key:
+            if wanted not in [column.name for column in self.columns]:
+                self.columns = (*self.columns, Column(wanted, "", len(self.columns), is_text=True))
+            return next(column for column in self.columns if column.name == wanted)
         exact = [column for column in self.columns if column.name == wanted]
         found = exact or [column for column in self.columns if column.name.casefold() == wanted.casefold()]
         if len(found) == 1:
@@ -129,13 +179,11 @@ class Source:
         hint = f"the nearest is {folded[near[0]]}" if near else f"it has {shown}"
         raise DataError(f"{self.label} has no {what} {wanted}; {hint}")
 
-    def is_blank(self, column: Column) -> bool:
-        """Whether a column of a text file holds no value at all, so that no type can be guessed for it."""
-        if self.kind not in ("csv", "json"):
-            return False
-        seen = exp.column(column.key, "s", quoted=True).is_(exp.null()).not_()
-        query = exp.select("1").from_(self.rows({})).where(seen).limit(1)
-        return self.connection.execute(query.sql("duckdb")).fetchone() is None
+    def noted(self, blocks: Iterator[Block]) -> Iterator[Sequence[Any]]:
+        """The fields of blocks; what cannot be read goes to `note`."""
+        for block in blocks:
+            self.note(block.faults)
+            yield block.fields
 
     def close(self) -> None:
         self.connection.close()
@@ -150,7 +198,7 @@ def kind_of(duckdb_type: str) -> str | None:
     >>> kind_of("BIGINT"), kind_of("DECIMAL(9,2)"), kind_of("ENUM('a', 'b')"), kind_of("BLOB")
     ('integers', 'bins', 'categories', None)
     """
-    base = Column("", duckdb_type, "").base
+    base = Column("", duckdb_type, 0).base
     if base in INTEGERS:
         return "integers"
     if base in FLOATS or base == "DECIMAL":
@@ -162,7 +210,7 @@ def kind_of(duckdb_type: str) -> str | None:
     return "booleans" if base == "BOOLEAN" else None
 
 
-def columns(source: Any, table: str | None = None) -> list[tuple[str, str]]:
+def columns(source: Any, table: str | None = None, dialect: Dialect | None = None) -> list[tuple[str, str]]:
     """
     Name and DuckDB type of every column.
 
@@ -171,10 +219,13 @@ def columns(source: Any, table: str | None = None) -> list[tuple[str, str]]:
     source : path, or an Arrow, pandas or Polars table
     table : str, optional
         Which table of a database.
+    dialect : Dialect, optional
+        How a text file is written.
 
     Returns
     -------
     list of (name, type)
+        The type of a text is '': what it means is declared.  A JSON file has no columns to tell.
 
     Raises
     ------
@@ -183,26 +234,14 @@ def columns(source: Any, table: str | None = None) -> list[tuple[str, str]]:
 
     Notes
     -----
-    **Privacy.**  Only the schema is read.  CSV and JSON have none, so there the types are guessed from
-    values: the first rows of a CSV file, all rows of a JSON file.
+    **Privacy.**  Only the schema is read, and of a text file with delimiters the first line.
     """
-    opened = open_source(source, table)
+    opened = open_source(source, table, dialect)
     opened.close()
     return [(column.name, column.type) for column in opened.columns]
 
 
-def suggest(source: Any, table: str | None = None) -> list[tuple[str, str, str | None]]:
-    """
-    Name, DuckDB type and fitting kind of attribute (or None) of every column; see `columns`.
-
-    Returns
-    -------
-    list of (name, type, kind)
-    """
-    return [(name, spelled, kind_of(spelled)) for name, spelled in columns(source, table)]
-
-
-def open_source(source: Any, table: str | None = None) -> Source:
+def open_source(source: Any, table: str | None = None, dialect: Dialect | None = None) -> Source:
     """
     Open a table read-only and learn its columns.
 
@@ -212,6 +251,8 @@ def open_source(source: Any, table: str | None = None) -> Source:
         A path is one file of the local disk.
     table : str, optional
         Which table or view of a database, as ``table`` or ``schema.table``.
+    dialect : Dialect, optional
+        How texts are written; as `Dialect` says by default.
 
     Raises
     ------
@@ -223,19 +264,27 @@ def open_source(source: Any, table: str | None = None) -> Source:
     **Privacy.**  Nothing is written beside the source, nothing is fetched from a network, and no message
     repeats what the engine says, since that may quote a value.
     """
-    path = _check_path(source) if isinstance(source, (str, os.PathLike)) else None
-    if path is None:
-        return _open_memory(source, table)
-    kind = _kind(path)
+    path = local_file(source) if isinstance(source, (str, os.PathLike)) else None
+    kind = "memory" if path is None else kind_of_file(path)
+    label, name = ("the table", "data") if path is None else (path.name, path.name.split(".")[0] or "data")
     if table is not None and kind != "database":
-        raise DataError(f"{path.name} is a {_SPOKEN[kind]}, one table by itself: leave out table {table}")
-    opened = Source(_connect(), path.name, table or path.name.split(".")[0] or "data", kind)
+        what = "an in-memory table is" if path is None else f"{label} is a {SPOKEN[kind]},"
+        raise DataError(f"{what} one table by itself: leave out table {table}")
+    if dialect is not None and kind in ("parquet", "database"):
+        raise DataError(f"{label} is a {SPOKEN[kind]}, which has types: leave out how texts are written")
+    dialect = dialect or Dialect()
+    opened = Source(_connect(), label, table or name, dialect)
     try:
-        if kind == "database":
+        if path is None:
+            _read_arrow(opened, in_memory(source))
+        elif kind == "database":
             _attach(opened, path, table)
+        elif kind == "parquet":
+            _read_arrow(opened, in_parquet(path))
+        elif kind == "json":
+            _read_json(opened, JSON(path))
         else:
-            opened._pattern = re.sub(r"([*?\[])", r"[\1]", str(path))
-        opened.columns = _describe(opened)
+            _read_lines(opened, Delimited(path, dialect))
     except BaseException:
         opened.close()
         raise
@@ -252,55 +301,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config=config).execute("PRAGMA disable_progress_bar")
 
 
-def _struct(fields: Mapping[str, str]) -> exp.Expr:
-    pairs = [(exp.Literal.string(name), exp.Literal.string(value)) for name, value in fields.items()]
-    return exp.Struct(expressions=[exp.PropertyEQ(this=k, expression=v) for k, v in pairs])
-
-
-def _check_path(source: str | os.PathLike[str]) -> Path:
-    """The absolute path of a readable file, or the reason why there is none."""
-    path = Path(source)
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", str(source)):
-        raise DataError("a remote address cannot be opened: fetch the file first and name its path")
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISREG(mode):
-            path.open("rb").close()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except PermissionError:
-        raise DataError(f"{path} cannot be read: permission denied") from None
-    except (OSError, ValueError):
-        raise DataError(f"{path} cannot be opened") from None
-    if stat.S_ISDIR(mode):
-        raise DataError(f"{path} is a directory; name one file")
-    if not stat.S_ISREG(mode):
-        raise DataError(f"{path} is not a regular file")
-    return path.absolute()
-
-
-def _kind(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(16)
-    if not head:
-        raise DataError(f"{path.name} is an empty file, not a table")
-    if head[:4] == b"PAR1":
-        return "parquet"
-    if head[8:12] == b"DUCK":
-        return "database"
-    if head.startswith(b"SQLite format 3"):
-        raise DataError(f"{path.name} is an SQLite database; what is read: {READS}")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = _KINDS.get(
-        suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
-    )
-    if kind is None:
-        raise DataError(f"{path.name} is of no known kind; what is read: {READS}")
-    if kind in ("parquet", "database"):
-        raise DataError(f"{path.name} is not a readable {_SPOKEN[kind]}")
-    return kind
-
-
 def _attach(opened: Source, path: Path, table: str | None) -> None:
     connection, literal = opened.connection, exp.Literal.string(str(path)).sql("duckdb")
     try:
@@ -311,7 +311,7 @@ def _attach(opened: Source, path: Path, table: str | None) -> None:
             f"newer than DuckDB {duckdb.__version__}"
         ) from None
     except duckdb.Error:
-        raise DataError(f"{path.name} is not a readable {_SPOKEN['database']}") from None
+        raise DataError(f"{path.name} is not a readable {SPOKEN['database']}") from None
     found: list[tuple[str, str]] = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() "
@@ -319,82 +319,50 @@ def _attach(opened: Source, path: Path, table: str | None) -> None:
     ).fetchall()
     spelled = {(schema, name): name if schema == "main" else f"{schema}.{name}" for schema, name in found}
     tables = f"it has {', '.join(spelled.values())}" if spelled else "it has no table"
+    if table is None and len(spelled) == 1:
+        table = next(iter(spelled.values()))
     if table is None:
         raise DataError(f"{path.name} is a database: name a table; {tables}")
     match = [key for key, name in spelled.items() if name.casefold() == table.casefold()]
     if not match:
         raise DataError(f"{path.name} has no table {table}; {tables}")
     opened.name = match[0][1]
-    opened._rows = exp.table_(
+    opened.table = exp.table_(
         exp.to_identifier(match[0][1], True), exp.to_identifier(match[0][0], True), "source"
     )
+    described = connection.execute("DESCRIBE " + exp.select("*").from_(opened.table).sql("duckdb")).fetchall()
+    opened.columns = tuple(Column(row[0], row[1], i) for i, row in enumerate(described))
 
 
-def _open_memory(source: Any, table: str | None) -> Source:
-    """An Arrow table, or what can become one; columns are numbered, so that odd names cannot collide."""
+def _read_lines(opened: Source, file: Delimited) -> None:
+    opened.is_headed = opened.dialect.columns is None
+    opened.columns = tuple(Column(name, "", i, is_text=True) for i, name in enumerate(file.names))
+    opened.batches = lambda columns: opened.noted(file.blocks([column.place for column in columns]))
+
+
+def _read_json(opened: Source, file: JSON) -> None:
+    opened.has_any_key = True
+    opened.batches = lambda columns: opened.noted(file.blocks([column.name for column in columns]))
+
+
+def _read_arrow(opened: Source, table: ArrowColumns) -> None:
+    opened.columns = tuple(
+        Column(name, "" if kind is None else _described(opened.connection, kind), i, is_text=kind is None)
+        for i, (name, kind) in enumerate(zip(table.names, table.types, strict=True))
+    )
+    opened.batches = lambda columns: table.batches([column.place for column in columns])
+
+
+def _described(connection: duckdb.DuckDBPyConnection, kind: Any) -> str:
+    """DuckDB's name of an Arrow type; Arrow's own where DuckDB has none."""
     import pyarrow
 
-    if table is not None:
-        raise DataError(f"an in-memory table is one table by itself: leave out table {table}")
+    if isinstance(kind, str) or pyarrow.types.is_null(kind):
+        return kind if isinstance(kind, str) else ""
+    connection.register("given", pyarrow.schema([("value", kind)]).empty_table())
     try:
-        if isinstance(source, pyarrow.Table):
-            arrow = source
-        elif type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-            arrow = pyarrow.Table.from_pandas(source, preserve_index=False)
-        elif hasattr(source, "__arrow_c_stream__"):
-            arrow = pyarrow.table(source)
-        else:
-            what = type(source).__name__
-            raise DataError(f"a {what} is no table: give a path, or an Arrow, pandas or Polars table")
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError("the table in memory has a column that Arrow cannot hold: give it one type") from None
-    opened = Source(_connect(), "the table", "data", "memory")
-    opened._rows = exp.to_table("source")
-    try:
-        opened.connection.register(
-            "source", arrow.rename_columns([f"c{i}" for i in range(arrow.num_columns)])
-        )
-        types = {key: "" if pyarrow.types.is_null(arrow.field(i).type) else kind
-                 for i, (key, kind) in enumerate(_types(opened))}  # fmt: skip
+        return str(connection.execute("DESCRIBE FROM given").fetchall()[0][1])
     except duckdb.Error:
-        opened.close()
-        raise DataError("the table in memory has a column of a type that is not read") from None
-    opened.columns = tuple(
-        Column(n, t, k) for n, (k, t) in zip(arrow.column_names, types.items(), strict=True)
-    )
-    return opened
-
-
-def _types(opened: Source, given: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-    query = exp.select("*").from_(opened.rows(given)).sql("duckdb")
-    return [(row[0], row[1]) for row in opened.connection.execute(f"DESCRIBE {query}").fetchall()]
-
-
-def _describe(opened: Source) -> tuple[Column, ...]:
-    """Columns as DuckDB types them, by the names they really have: it renames the second of ``a, A``."""
-    try:
-        found = _types(opened)
-        if opened.kind == "csv" and len(found) == 1:  # or a line too long made all of it one column
-            found = _types(opened, {})
-        names = [key for key, _ in found]
-        if opened.kind == "parquet":
-            names = _parquet_names(opened, names)
-    except (duckdb.Error, UnicodeError):
-        raise DataError(f"{opened.label} is not a readable {_SPOKEN[opened.kind]}") from None
-    if opened.kind == "json" and found == [("json", "JSON")]:
-        raise DataError(f"{opened.label} holds no objects with named fields, so it is no table")
-    return tuple(Column(name, kind, key) for name, (key, kind) in zip(names, found, strict=True))
-
-
-def _parquet_names(opened: Source, fallback: list[str]) -> list[str]:
-    query = "SELECT name, num_children FROM parquet_schema(?)"
-    names, skip = [], 0
-    for name, children in opened.connection.execute(query, [opened._pattern]).fetchall()[1:]:
-        if skip == 0:
-            names.append(name)
-        else:
-            skip -= 1
-        skip += children or 0
-    return names if len(names) == len(fallback) else fallback
+        return str(kind)
+    finally:
+        connection.unregister("given")

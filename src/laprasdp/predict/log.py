@@ -105,6 +105,7 @@ def read_log(
     provenance: str | None,
     database_table: str | None = None,
     columns: Mapping[str, str] | None = None,
+    multiline: bool = False,
     step: Callable[[], None] = lambda: None,
 ) -> Log:
     """
@@ -121,8 +122,10 @@ def read_log(
         Where the log comes from; required.
     columns : mapping, optional
         From "query", "time", "user" or "session" to the name of a column; see `source.NAMES`.
+    multiline : bool
+        Statements in a CSV file may hold line breaks; then a quote that is not closed takes lines with it.
     step : callable, optional
-        Called after each `source.BATCH` lines, and after each 10,000 different statements that were judged.
+        Called after each part of the file, and after each 10,000 different statements that were judged.
 
     Returns
     -------
@@ -141,7 +144,7 @@ def read_log(
     them, and a log of such questions tells it.  Nothing here can check that; it is asked for by name.
     """
     known = provenance_named(provenance)
-    source = LogSource(path, database_table, columns)
+    source = LogSource(path, database_table, columns, multiline=multiline)
     splitter = Splitter()
     numbers: dict[Key | None, int] = {}
     raw: dict[str | None, int] = {}
@@ -152,7 +155,8 @@ def read_log(
         times.append(batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64))
         sessions.append(_sessions(batch.column(2), batch.column(3), people))
         step()
-    rejected = source.rejected()
+    source.close()
+    rejected = len(source.faults)
     if not sum(map(len, ids)):
         what = f"none of its {rejected:,} lines can be read" if rejected else "it is empty"
         raise ConfigError(f"{path}: {what}; a log holds at least one statement")
@@ -171,7 +175,9 @@ def read_log(
         raise ConfigError(
             f"{path}: none of {lines:,} lines can be asked about {table}; {counts[0][1]:,}: {counts[0][0]}"
         )
-    notes: list[str] = []
+    notes = [f"line {line:,} of the file cannot be read: {reason}" for line, reason in source.faults[:5]]
+    if rejected > len(notes):
+        notes.append(f"{rejected - len(notes):,} more lines of the file cannot be read")
     when = _filled(np.concatenate(times), notes)
     order = np.flatnonzero(keep)
     if when is not None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
@@ -50,6 +51,7 @@ def open_windows(
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
+    dialect: Dialect | None = None,
     public: bool = False,
     noise: NoiseSource | None = None,
     ledger: Shelf | str | os.PathLike[str] | None = None,
@@ -84,7 +86,7 @@ def open_windows(
         The ε of what may be measured of each period for each analyst.
     horizon, policy, accounting, split, overlap, expected, reading
         Of each period, as in `open_session`.
-    table, name, public, noise, clock
+    table, name, dialect, public, noise, clock
         As in `open_session`.
 
     Raises
@@ -122,14 +124,15 @@ def open_windows(
         opened = source
     else:
         starts = [part.start for part in parts]
-        opened = owned.enter_context(_read(source, domain, table, name, unit, (attribute, starts)))
+        whole = _read(source, domain, table, name, unit, dialect, (attribute, starts))
+        opened = owned.enter_context(whole)
     called = opened.name
 
     def read(part: Part, given: Any) -> Table:
         given = source if given is None else given
         if isinstance(given, Table):
             return given
-        return owned.enter_context(_read(given, part.domain, table, called, unit))
+        return owned.enter_context(_read(given, part.domain, table, called, unit, dialect))
 
     return WindowedSession(
         domain,
@@ -166,12 +169,15 @@ def _read(
     table: str | None,
     name: str | None,
     unit: PrivacyUnit,
+    dialect: Dialect | None,
     apart: tuple[str, Sequence[int]] | None = None,
 ) -> DuckDBTable:
     from laprasdp.data.duckdb import DuckDBTable
 
     where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY, apart=apart)
+    return DuckDBTable(
+        where, domain, table=table, name=name, unit=unit, key=KEY, apart=apart, dialect=dialect
+    )
 
 
 def _shelf(given: Shelf | str | os.PathLike[str] | None) -> Shelf:

@@ -1,0 +1,85 @@
+"""From a text to a value of its declared attribute: fixed rules, each text by itself."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.data.dialect import Dialect
+from laprasdp.data.schema import call
+
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+_ISO = (
+    "([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    "([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+
+
+def text_type(attribute: Attribute) -> str:
+    """
+    The DuckDB type of a column of texts, which its attribute alone decides.
+
+    Examples
+    --------
+    >>> text_type(Integers(0, 9)), text_type(Integers(2**64, 2**64 + 9)), text_type(Bins([0, 0.5]))
+    ('BIGINT', 'HUGEINT', 'DOUBLE')
+    """
+    match attribute:
+        case Integers():
+            return _whole_type(attribute.min, attribute.max)
+        case Bins(whole=True):
+            return _whole_type(int(attribute.edges[0]), int(attribute.edges[-1]))
+        case Bins():
+            return "DOUBLE"
+        case Dates():
+            return "DATE"
+        case Booleans():
+            return "BOOLEAN"
+    assert isinstance(attribute, Categories)
+    return "VARCHAR"
+
+
+def parsed(text: exp.Expr, attribute: Attribute, dialect: Dialect) -> exp.Expr:
+    """
+    The value that a text spells, of type `text_type`; NULL if it spells none.
+
+    Spaces around a number, a date or a truth value do not count.
+
+    - whole numbers: digits after an optional sign, and zeros after a decimal point;
+    - numbers: digits with an optional sign, fraction and exponent; the nearest double;
+    - dates: ISO 8601, or `date_format`; a time of day after it is left out, and so is its zone: the date is
+      the one that is written;
+    - truth values: true, t, yes, y, 1 and false, f, no, n, 0, whatever the case;
+    - texts: every one, byte by byte.
+    """
+    if isinstance(attribute, Categories):
+        return text
+    bare = call("trim", text)
+    kind = text_type(attribute)
+    if isinstance(attribute, Booleans):
+        lower = call("lower", bare)
+        return exp.case().when(lower.isin(*_TRUE), exp.true()).when(lower.isin(*_FALSE), exp.false())
+    point = "[.]" if dialect.decimal == "." else ","
+    if isinstance(attribute, Dates):
+        if dialect.date_format is None:
+            return _if(bare, _ISO, _try(call("left", bare, exp.Literal.number(10)), kind))
+        read = call("try_strptime", bare, exp.Literal.string(dialect.date_format))
+        return _if(bare, dialect.date_pattern, _try(read, kind))
+    if kind == "DOUBLE":
+        pattern = f"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
+        plain = call("replace", bare, exp.Literal.string(dialect.decimal), exp.Literal.string("."))
+        return _if(bare, pattern, _try(plain, kind))
+    digits = call("split_part", bare, exp.Literal.string(dialect.decimal), exp.Literal.number(1))
+    return _if(bare, f"[+-]?[0-9]+({point}0*)?", _try(digits, kind))
+
+
+def _whole_type(low: int, high: int) -> str:
+    return "BIGINT" if low >= -(2**63) and high < 2**63 else "HUGEINT"
+
+
+def _if(text: exp.Expr, pattern: str, value: exp.Expr) -> exp.Expr:
+    return exp.case().when(call("regexp_full_match", text.copy(), exp.Literal.string(pattern)), value)
+
+
+def _try(text: exp.Expr, kind: str) -> exp.Expr:
+    return exp.TryCast(this=text.copy(), to=exp.DataType.build(kind, dialect="duckdb"))
