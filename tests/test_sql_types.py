@@ -70,7 +70,9 @@ def test_a_comparison_is_duckdbs_or_refused(case: Case, tmp_path: Path) -> None:
         with duckdb.connect(str(path), read_only=True) as database:
             (inside,) = database.execute("SELECT COUNT(*) FROM t").fetchone() or (None,)
             assert table.marginal(()).counts.sum() == inside, "the harness means all rows to be inside"
-            found = theirs(database, [condition for condition, _ in answered]) if answered else []
+            database.execute("SET threads = 1")
+            asked = [condition for condition, _ in answered]
+            found = [n for i in range(0, len(asked), 20) for n in theirs(database, asked[i : i + 20])]
     for (condition, ours), exact in zip(answered, found, strict=True):
         told["equal" if ours == exact else "different"] += 1
         if ours != exact:

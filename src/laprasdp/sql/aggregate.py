@@ -92,7 +92,7 @@ def _case(node: exp.Case | exp.If, scope: Scope, *, count: bool) -> Case:
     if isinstance(node, exp.If):
         only(node, "this", "true", "false")
         if node.args.get("false") is None:
-            raise unsupported(node, "IF takes a condition and two values")
+            raise UnsupportedQuery("IF takes a condition and two values, like IF(age > 30, 1, 0)")
         parts, default = [node], node.args["false"]
     else:
         if node.this is not None:

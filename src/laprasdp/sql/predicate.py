@@ -22,6 +22,8 @@ from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
 MAX_WORK = 300_000_000
+"""Levels that the conditions of one statement may visit, all together: about half a second."""
+_LIKE = 299  # visits that one of LIKE is worth, beyond the first
 
 _COMPARISONS: dict[type, Op] = {
     exp.EQ: "=",
@@ -209,17 +211,17 @@ class Scope:
             return truth.constant(truth.UNKNOWN)
         return self._levels(left, lambda: compare.holds(left, op, right, shared))
 
-    def _levels(self, column: Column, flags: Callable[[], Flags]) -> Truth:
-        """Truth values from flags on the values; unknown on NULL."""
+    def _levels(self, column: Column, flags: Callable[[], Flags], *, cost: int = 0) -> Truth:
+        """Truth values from flags on the values; unknown on NULL.  It visits each level, and costs more."""
         attribute = column.attribute
-        self._work += attribute.size
+        self._work += attribute.size + cost
         if self._work > MAX_WORK:
             raise UnsupportedQuery(
                 f"the statement has too many conditions on the many levels of {column.name}; ask in parts"
             )
         values = np.full(attribute.size, truth.UNKNOWN, dtype=np.int8)
         try:
-            values[: attribute.values] = np.where(flags(), truth.TRUE, truth.FALSE)
+            values[: attribute.values] = flags().view(np.int8) * truth.TRUE  # FALSE is 0
         except UnsupportedQuery as error:
             raise UnsupportedQuery(f"{column.name}: {error}") from None
         return Leaf(column.axis, values)
@@ -241,7 +243,16 @@ class Scope:
         only(node, "this", "expressions")
         item, *listed = map(self._operand, (node.this, *node.expressions))
         shared = common([item, *listed])
-        return join((self._compare("=", item, one, shared) for one in listed), least=False)
+        if not isinstance(item, Column):
+            return join((self._compare("=", item, one, shared) for one in listed), least=False)
+        columns = [one for one in listed if isinstance(one, Column)]
+        values = [one for one in listed if isinstance(one, Value)]
+        if columns:
+            return self._compare("=", item, columns[0], shared)
+        known = [one for one in values if one.constant is not None]
+        found = self._levels(item, lambda: compare.among(item, known, shared), cost=len(known))
+        null = truth.UNKNOWN if len(known) < len(values) else truth.FALSE
+        return join([found, truth.constant(null)], least=False)
 
     def _is(self, node: exp.Is) -> Truth:
         only(node, "this", "expression")
@@ -305,7 +316,7 @@ class Scope:
             check_text(item)
             return attribute.like(text, escape)
 
-        outcome = self._levels(item, flags)
+        outcome = self._levels(item, flags, cost=_LIKE * attribute.size)
         return mapped(outcome, truth.NOT) if node.args.get("negate") else outcome
 
 
@@ -346,7 +357,8 @@ def _unknown(wanted: str, exact: bool, domain: Domain) -> str:
     note = " (text takes single quotes)" if exact else ""
     for name in domain.names:
         if _letters(name) == _letters(wanted):
-            form = "Unicode form" if folded(name) != folded(wanted) else "spelling"
+            same = unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", wanted)
+            form = "Unicode form" if same else "case, which only the letters a to z have in DuckDB"
             return f"no attribute {clip(wanted)} in this {form}{note}; copy {clip(name)} as it is declared"
     near = nearest(wanted, domain.names)
     listed = ", ".join(clip(name, 40) for name in domain.names[:20]) + (", …" if len(domain) > 20 else "")

@@ -62,6 +62,7 @@ _WORDS = frozenset(
     )
 )
 _TOKEN = re.compile(r"''|\"\"|\w+|[^\w\s]")
+_JOINED = re.compile(r"(?<![\w.])[\d_]+(?:\.[\d_]*)?(?!e[+-]?\d)[^\W\d_]\w*", re.IGNORECASE)
 _PLUS = re.compile(r"\+(?!\s*\.?\d)")
 _ODD = re.compile(
     r"(?P<list>[\[\]{}])|(?P<parameter>[$?#]|(?<!:):(?!:))|(?P<operator><=>|!(?!=)|[@~^&|\\`])"
@@ -130,6 +131,8 @@ def read(text: str) -> exp.Select:
         raise UnsupportedQuery(f"{tree.key.upper()} is not supported; ask both SELECTs one by one")
     if not isinstance(tree, exp.Select):
         raise UnsupportedQuery(f"this kind of statement is not supported; {CAN_DO}")
+    if (joined := _JOINED.search(plain)) is not None:
+        raise QuerySyntaxError(f"a space is missing in {clip(joined.group(), 40)}")
     # sqlglot reads BETWEEN 1 2 as well; SQL does not.
     words = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
     if words < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
