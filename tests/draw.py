@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class MemoryTable:
     """A table given as the number of rows in each cell."""
 
     name = "t"
+    types: Mapping[str, str] = {}  # the natural ones
 
     def __init__(self, domain: Domain, counts: Sequence[int], unit: PrivacyUnit | None = None) -> None:
         self.domain, self.unit = domain, unit or PrivacyUnit()

@@ -7,8 +7,8 @@ asked typical queries until it refuses.  What it decides depends on public entri
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -149,6 +149,7 @@ class Empty:
     domain: Domain
     unit: PrivacyUnit
     name: str = "nothing"
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
         none = np.zeros(0, dtype=np.int64)

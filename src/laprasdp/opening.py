@@ -118,7 +118,7 @@ def open_session(
         opened = source
     else:
         opened = owned.enter_context(_opened(source, domain, table, name, unit, dialect))
-    predicted = read_predictions(predictions, domain, opened.name, expected)
+    predicted = read_predictions(predictions, domain, opened.name, expected, opened.types)
     setting = Setting(
         domain,
         budget,
@@ -153,7 +153,11 @@ class Predicted:
 
 
 def read_predictions(
-    predictions: Iterable[str | Query], domain: Domain, table: str, expected: Sequence[float] = ()
+    predictions: Iterable[str | Query],
+    domain: Domain,
+    table: str,
+    expected: Sequence[float] = (),
+    types: Mapping[str, str] | None = None,
 ) -> dict[Query, Predicted]:
     """
     Predicted statements as distinct queries; what is predicted twice is expected as often as both together.
@@ -166,6 +170,8 @@ def read_predictions(
         How statements call the table.
     expected : sequence of float, optional
         How often each statement is expected; 1 where absent.
+    types : mapping of attribute to DuckDB type, optional
+        As `Table.types`; without a table, each attribute has its natural type.
 
     Raises
     ------
@@ -181,7 +187,7 @@ def read_predictions(
         raise ConfigError(f"{len(predictions)} predictions, but {len(expected)} expected counts")
     counts = expected or [1.0] * len(predictions)
     found: dict[Query, Predicted] = {}
-    reader = Reader(domain, table)
+    reader = Reader(domain, table, types)
     for place, (prediction, count) in enumerate(zip(predictions, counts, strict=True), start=1):
         if not 0 < count < math.inf:
             raise ConfigError(f"prediction {place}: an expected count is a positive number, not {count!r}")

@@ -105,7 +105,7 @@ class Session:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise, self._ledger = table, noise, ledger
         self._predicted, self._clock = tuple(predicted), clock
-        self._reader = Reader(table.domain, table.name)
+        self._reader = Reader(table.domain, table.name, table.types)
         self._lock = threading.RLock()
         self._owned, self._closed = owned or ExitStack(), False
         _check_promise(policy, ledger)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.attribute.base import COMPARE, Attribute, Constant, Flags, Op, check_size, spell
 from laprasdp.errors import DomainError, UnsupportedQuery
+
+_COMPARED = 1_000  # names, and characters of a text, up to which the nearest name is looked for
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,46 @@ class Categories(Attribute):
         if not isinstance(constant, str):
             raise self._wrong_type(constant)
         if op in ("=", "<>"):
-            if constant not in self.names:
-                near = difflib.get_close_matches(constant, self.names, n=1, cutoff=0.5)
-                hint = f"; did you mean {spell(near[0])}?" if near else ""
-                raise UnsupportedQuery(f"{spell(constant)} is not a declared value{hint}")
-            equal: Flags = np.arange(self.values) == self.names.index(constant)
+            equal = np.zeros(self.values, dtype=np.bool_)
+            equal[self.level(constant)] = True
             return equal if op == "=" else ~equal
         self._refuse_other(op)
-        return np.array([COMPARE[op](name, constant) for name in self.names], dtype=bool)
+        texts, rank = self._sorted
+        below = (bisect_right if op in ("<=", ">") else bisect_left)(texts, constant)
+        flags: Flags = rank < below if op in ("<", "<=") else rank >= below
+        return flags
+
+    def level(self, text: Constant) -> int:
+        """
+        The level of a declared text.
+
+        Raises
+        ------
+        UnsupportedQuery
+            It is not declared; the message names the nearest that is, unless there are very many.
+        """
+        if not isinstance(text, str):
+            raise self._wrong_type(text)
+        found = self._levels.get(text)
+        if found is None:
+            near = []
+            if len(self.names) <= _COMPARED and len(text) <= _COMPARED:
+                near = difflib.get_close_matches(text, self.names, n=1, cutoff=0.5)
+            hint = f"; did you mean {spell(near[0])}?" if near else ""
+            raise UnsupportedQuery(f"{spell(text)} is not a declared value{hint}")
+        return found
+
+    @cached_property
+    def _levels(self) -> dict[str, int]:
+        return {name: level for level, name in enumerate(self.names)}
+
+    @cached_property
+    def _sorted(self) -> tuple[list[str], npt.NDArray[np.intp]]:
+        """The texts in order, and the place of each level among them."""
+        levels = sorted(range(len(self.names)), key=self.names.__getitem__)
+        rank = np.empty(len(levels), dtype=np.intp)
+        rank[levels] = np.arange(len(levels))
+        return [self.names[level] for level in levels], rank
 
     def like(self, pattern: str, escape: str | None = None) -> Flags:
         """
@@ -82,7 +119,10 @@ class Categories(Attribute):
         (values,) array of bool
         """
         self._refuse_other("LIKE")
-        wanted = re.compile(_like_to_regex(pattern, escape), re.DOTALL)
+        parts = _like_to_parts(pattern, escape)
+        if sum(map(len, parts)) > max(map(len, self.names)):
+            return np.zeros(self.values, dtype=np.bool_)
+        wanted = re.compile(_parts_to_regex(parts), re.DOTALL)
         return np.array([wanted.fullmatch(name) is not None for name in self.names], dtype=bool)
 
     def _refuse_other(self, op: str) -> None:
@@ -107,29 +147,38 @@ class Booleans(Attribute):
         return {"type": self.kind, "nullable": self.nullable}
 
     def holds(self, op: Op, constant: Constant) -> Flags:
-        if not isinstance(constant, bool):
-            raise self._wrong_type(constant)
-        value, given = np.array([0, 1]), int(constant)
-        outcome: Flags = COMPARE[op](value, given)
+        outcome: Flags = COMPARE[op](np.array([0, 1]), self.level(constant))
         return outcome
 
+    def level(self, value: Constant) -> int:
+        """The level of a truth value; refuses any other constant."""
+        if not isinstance(value, bool):
+            raise self._wrong_type(value)
+        return int(value)
 
-def _like_to_regex(pattern: str, escape: str | None) -> str:
+
+def _like_to_parts(pattern: str, escape: str | None) -> list[list[str]]:
+    """What stands between the % of a pattern: characters as regular expressions, a dot for _."""
     if escape is not None and len(escape) != 1:
         raise UnsupportedQuery("ESCAPE takes one character")
-    parts, chars = [""], iter(pattern)
+    parts: list[list[str]] = [[]]
+    chars = iter(pattern)
     for char in chars:
         if char == escape:
             following = next(chars, None)
             if following is None:
                 raise UnsupportedQuery("LIKE pattern ends in its escape character")
-            parts[-1] += re.escape(following)
+            parts[-1].append(re.escape(following))
         elif char == "%":
-            parts.append("")
+            parts.append([])
         else:
-            parts[-1] += "." if char == "_" else re.escape(char)
+            parts[-1].append("." if char == "_" else re.escape(char))
+    return parts
+
+
+def _parts_to_regex(parts: Sequence[Sequence[str]]) -> str:
     if len(parts) == 1:
-        return parts[0]
+        return "".join(parts[0])
     # Between two % the first place that fits is as good as any: atomic groups, so no pattern is slow.
-    first, *middle, last = parts
+    first, *middle, last = ("".join(part) for part in parts)
     return first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last

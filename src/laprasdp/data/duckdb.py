@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from laprasdp.data.dialect import Dialect
 from laprasdp.data.levels import add_level, width
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.data.text import parsed, text_type
+from laprasdp.data.types import compared_as
 from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
 from laprasdp.marginal import Marginal
@@ -101,7 +102,8 @@ class DuckDBTable:
         self._name = opened.name if name is None else name
         try:
             periods = None if apart is None else (domain.axis(apart[0]), apart[1])
-            _snapshot(opened, domain, unit, secrets.token_hex(16) if key is None else key, periods)
+            key = secrets.token_hex(16) if key is None else key
+            self._types = _snapshot(opened, domain, unit, key, periods)
         except duckdb.OutOfMemoryException:
             opened.close()
             raise DataError(f"{opened.label} needs more memory than there is; declare fewer levels") from None
@@ -124,6 +126,11 @@ class DuckDBTable:
     def name(self) -> str:
         """The name by which statements call the table."""
         return self._name
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The DuckDB type of each attribute's column, from the schema."""
+        return self._types
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -200,11 +207,12 @@ class DuckDBTable:
 
 def _snapshot(
     opened: Source, domain: Domain, unit: PrivacyUnit, key: str, apart: tuple[int, Sequence[int]] | None
-) -> None:
-    """Fill the table ``cells`` (levels a0, a1, … and rows) and leave the source."""
+) -> dict[str, str]:
+    """Fill the table ``cells`` (levels a0, a1, … and rows) and leave the source; the types of its columns."""
     connection = opened.connection
     opened.check_header([*domain, *([] if unit.column is None else [unit.column])])
     found = [_fitting(opened, name, domain[name]) for name in domain]
+    declared = {name: compared_as(opened, column) for name, column in zip(domain, found, strict=True)}
     person = [] if unit.column is None else [_person(opened, unit.column)]
     levels = [f"a{i}" for i in range(len(domain))]
     kept = [f"{level} {width(domain[name])}" for level, name in zip(levels, domain, strict=True)]
@@ -235,6 +243,7 @@ def _snapshot(
         connection.execute("DETACH source")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+    return declared
 
 
 def _read(opened: Source, domain: Domain, found: Sequence[Column], has_person: bool) -> exp.Select:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from laprasdp.domain import Domain
@@ -28,6 +29,15 @@ class Table(Protocol):
     @property
     def name(self) -> str:
         """The name by which statements call the table."""
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """
+        The DuckDB type of each attribute's column, which says how DuckDB compares it with constants.
+
+        From the schema alone, hence public.  An attribute that is not in it has the type natural to it;
+        a column of texts that has a collation ends in ``COLLATE``.
+        """
 
     @property
     def unit(self) -> PrivacyUnit: ...

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Booleans, Integers
+from laprasdp.attribute import Bins, Booleans, Categories, Integers
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.query import MAX_WEIGHT
 from laprasdp.sql import truth
-from laprasdp.sql.predicate import Scope, value
+from laprasdp.sql.column import Column
+from laprasdp.sql.compare import common
+from laprasdp.sql.constant import Value, floating, value
+from laprasdp.sql.predicate import Scope
 from laprasdp.sql.syntax import CAN_DO, Node, clip, only, unsupported
 from laprasdp.sql.truth import Case, Leaf, Truth, Weight
 
 AGGREGATES: dict[type, str] = {exp.Count: "count", exp.Sum: "sum"}
 
 
-def refuse_aggregate(node: Node) -> UnsupportedQuery:
+def refuse_aggregate(node: Node, scope: Scope) -> UnsupportedQuery:
     """Why this cannot stand where COUNT and SUM can."""
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         return UnsupportedQuery(f"SELECT * is not supported: rows are private; {CAN_DO}")
@@ -29,10 +33,14 @@ def refuse_aggregate(node: Node) -> UnsupportedQuery:
         return UnsupportedQuery("IGNORE NULLS is not supported; leave it out: SUM adds nothing for NULL")
     if isinstance(node, exp.Subquery | exp.Select):
         return UnsupportedQuery(f"a subquery is not supported; {CAN_DO}")
-    divide = isinstance(node, exp.Avg)
-    return unsupported(
-        node, "ask for a SUM and a COUNT and divide" if divide else "the aggregates are COUNT and SUM"
-    )
+    hint = "the aggregates are COUNT and SUM"
+    if isinstance(node, exp.Avg):
+        column = scope.column(node.this) if isinstance(node.this, exp.Column) else None
+        if column is None or isinstance(column.attribute, Integers | Booleans):
+            hint = "ask for a SUM and a COUNT and divide"
+        else:
+            hint = f"{clip(column.name)} holds {column.attribute.kind}: ask for COUNT(*) with GROUP BY"
+    return unsupported(node, hint)
 
 
 def weight(node: Node, scope: Scope) -> tuple[Weight, Truth]:
@@ -59,7 +67,7 @@ def weight(node: Node, scope: Scope) -> tuple[Weight, Truth]:
             node, "DISTINCT inside an aggregate cannot be asked; ask for COUNT(*) with GROUP BY"
         )
     only(node, "this", "big_int")
-    if isinstance(inner, exp.Case):
+    if isinstance(inner, exp.Case | exp.If):
         return _case(inner, scope, count=type(node) is exp.Count), always
     if type(node) is exp.Sum:
         constant = value(inner)
@@ -79,17 +87,56 @@ def weight(node: Node, scope: Scope) -> tuple[Weight, Truth]:
     return one, always
 
 
-def _case(node: exp.Case, scope: Scope, *, count: bool) -> Case:
-    if node.this is not None:
-        raise unsupported(node, "write CASE WHEN column = constant THEN …")
-    only(node, "ifs", "default")
+def _case(node: exp.Case | exp.If, scope: Scope, *, count: bool) -> Case:
+    """CASE WHEN … THEN … ELSE … END, or IF(…, …, …), which is the same with one branch."""
+    if isinstance(node, exp.If):
+        only(node, "this", "true", "false")
+        if node.args.get("false") is None:
+            raise UnsupportedQuery("IF takes a condition and two values, like IF(age > 30, 1, 0)")
+        parts, default = [node], node.args["false"]
+    else:
+        if node.this is not None:
+            raise unsupported(node, "write CASE WHEN column = constant THEN …")
+        only(node, "ifs", "default")
+        parts, default = node.args["ifs"], node.args.get("default")
+        for part in parts:
+            only(part, "this", "true")
+    default = exp.Null() if default is None else default
+    _check_agree([*(part.args["true"] for part in parts), default], scope)
     weigh = _presence if count else _summand
-    branches = []
-    for branch in node.args["ifs"]:
-        only(branch, "this", "true")
-        branches.append((scope.condition(branch.this), weigh(branch.args["true"], scope)))
-    default = node.args.get("default")
-    return Case(tuple(branches), weigh(exp.Null() if default is None else default, scope))
+    branches = [(scope.condition(part.this), weigh(part.args["true"], scope)) for part in parts]
+    return Case(tuple(branches), weigh(default, scope))
+
+
+def _check_agree(nodes: Sequence[Node], scope: Scope) -> None:
+    """Refuse values of CASE that DuckDB would convert to a common type, unless that changes none."""
+    given = [scope.column(node) if isinstance(node, exp.Column) else value(node) for node in nodes]
+    operands = [one for one in given if isinstance(one, Column) or (one and one.constant is not None)]
+    if len({_sort(one) for one in operands}) > 1:
+        raise UnsupportedQuery("THEN and ELSE of different types are not supported; give all the same type")
+    shared = common(operands)
+    if shared.floating is None:
+        return
+    most = Fraction(2**shared.floating.bits)
+    for one in operands:
+        if isinstance(one, Column):
+            exact = one.base in ("FLOAT", "DOUBLE") or one.reach <= most
+        else:
+            exact = not isinstance(one.constant, Fraction) or floating(one, shared.floating) == one.constant
+        if not exact:
+            raise UnsupportedQuery(
+                "THEN and ELSE become FLOAT or DOUBLE here, which rounds one of them; use smaller numbers"
+            )
+
+
+def _sort(one: Column | Value) -> str:
+    """Numbers, texts, dates or truth values."""
+    held = one.attribute if isinstance(one, Column) else one.constant
+    if isinstance(held, Booleans | bool):
+        return "truth"
+    if isinstance(held, Integers | Bins | Fraction):
+        return "number"
+    return "text" if isinstance(held, Categories | str) else "date"
 
 
 def _summand(node: Node, scope: Scope) -> Leaf:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +16,8 @@ from laprasdp.attribute import Categories
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.query import Query, check_classes
-from laprasdp.sql.predicate import Column, Scope
+from laprasdp.sql.column import Column
+from laprasdp.sql.predicate import Scope
 from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Tensor
 
@@ -46,8 +48,8 @@ def _named(node: Any, items: Sequence[Column | None], scope: Scope, clause: str)
     while isinstance(node, exp.Paren):
         only(node, "this")
         node = node.this
-    if isinstance(node, exp.Column):
-        return scope.column(node)
+    if (column := scope.grouped(node)) is not None:
+        return column
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
         place = int(str(node.this)[:9])
         if not 1 <= place <= len(items):
@@ -84,6 +86,15 @@ def _rank_of(place: int, rank: Sequence[int], group: tuple[int, ...]) -> int:
     return rank[group[place]]
 
 
+def _sorted(names: Sequence[str], column: Column) -> list[int]:
+    """The levels of texts in the order of DuckDB: by their characters, or as an ENUM lists them."""
+    if column.base != "ENUM":
+        return sorted(range(len(names)), key=names.__getitem__)
+    listed = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", column.type)]
+    places = {text: place for place, text in enumerate(listed)}
+    return sorted(range(len(names)), key=lambda level: places.get(names[level], len(places)))
+
+
 def group_levels(by: Sequence[Column], order: Iterable[tuple[int, bool, bool]]) -> list[tuple[int, ...]]:
     """The levels of every declared group, in the order asked for."""
     sizes = [column.attribute.size for column in by]
@@ -98,9 +109,7 @@ def group_levels(by: Sequence[Column], order: Iterable[tuple[int, bool, bool]]) 
         attribute = by[place].attribute
         rank = list(range(attribute.values))
         if isinstance(attribute, Categories):
-            for position, level in enumerate(
-                sorted(range(len(attribute.names)), key=attribute.names.__getitem__)
-            ):
+            for position, level in enumerate(_sorted(attribute.names, by[place])):
                 rank[level] = position
         if descending:
             rank = [-position for position in rank]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,21 @@ from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.query import Query
 from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
+from laprasdp.sql.column import Column
 from laprasdp.sql.group import group_by, group_levels, group_queries, order_by
-from laprasdp.sql.predicate import Column, Scope, same_name
+from laprasdp.sql.predicate import Scope, same_name
 from laprasdp.sql.shapes import Shapes
-from laprasdp.sql.syntax import Node, clauses, clip, only, spell_node, too_deep, unsupported
+from laprasdp.sql.syntax import (
+    Node,
+    check_read,
+    check_text,
+    clauses,
+    clip,
+    only,
+    spell_node,
+    too_deep,
+    unsupported,
+)
 from laprasdp.sql.truth import Truth
 
 
@@ -47,7 +58,13 @@ class Statement:
     aggregate: str = "count"
 
 
-def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -> Statement:
+def parse(
+    text: str,
+    domain: Domain,
+    table: str,
+    shapes: Shapes | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Statement:
     """
     Read one statement; nothing private is looked at and nothing is charged.
 
@@ -59,6 +76,8 @@ def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -
         The declared name of the one table.
     shapes : Shapes, optional
         What was read before; without, sqlglot reads every text.
+    types : mapping of attribute to DuckDB type, optional
+        Of the table's columns, as `Table.types`; without, each attribute has its natural type.
 
     Returns
     -------
@@ -73,8 +92,8 @@ def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -
 
     Notes
     -----
-    Conditions follow SQL's three-valued logic.  A sum over no row is 0 here and NULL in SQL.  Groups that
-    WHERE leaves empty are answered too, where SQL would leave them out.
+    The meaning is DuckDB's on columns of these types, or the statement is refused.  A sum over no row is 0
+    here and NULL in SQL.  Groups that WHERE leaves empty are answered too, where SQL would leave them out.
 
     Examples
     --------
@@ -84,9 +103,10 @@ def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -
     array([0, 1])
     """
     text = text.strip()
+    check_text(text)
     try:
         with (shapes or Shapes()).read(text) as select:
-            return _statement(text, select, domain, table)
+            return _statement(text, select, domain, table, types)
     except RecursionError:
         raise too_deep() from None
     except UnsupportedQuery as error:
@@ -96,9 +116,11 @@ def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -
         raise type(error)(message) from None
 
 
-def _statement(text: str, select: exp.Select, domain: Domain, table: str) -> Statement:
+def _statement(
+    text: str, select: exp.Select, domain: Domain, table: str, types: Mapping[str, str] | None
+) -> Statement:
     clauses(select, "expressions", "from_", "where", "group", "order")
-    scope = _scope(select.args.get("from_"), domain, table)
+    scope = _scope(select.args.get("from_"), domain, table, types)
     items, aggregate, name = _select_list(select.expressions, scope)
     by = group_by(select.args.get("group"), items, scope)
     for column in items:
@@ -121,6 +143,7 @@ def _statement(text: str, select: exp.Select, domain: Domain, table: str) -> Sta
         conditions.append(scope.condition(aggregate.expression.this))
         aggregate = aggregate.this
     weighs, counted = weight(aggregate, scope)
+    check_read(select)
     levels = group_levels(by, order)
     tensor = truth.tensor(domain, weighs, truth.join([*conditions, counted], least=True))
     if not by:
@@ -135,7 +158,7 @@ def _statement(text: str, select: exp.Select, domain: Domain, table: str) -> Sta
     )
 
 
-def _scope(source: exp.From | None, domain: Domain, table: str) -> Scope:
+def _scope(source: exp.From | None, domain: Domain, table: str, types: Mapping[str, str] | None) -> Scope:
     if source is None:
         raise UnsupportedQuery(f"SELECT without FROM is not supported; the table is {clip(table)}")
     only(source, "this")
@@ -153,13 +176,13 @@ def _scope(source: exp.From | None, domain: Domain, table: str) -> Scope:
         raise OtherTable(f"no table {clip(node.this.name)}; the declared table is {clip(table)}")
     alias = node.args.get("alias")
     if alias is None:
-        return Scope(domain, table)
+        return Scope(domain, table, types=types)
     if alias.args.get("columns") or not isinstance(alias.this, exp.Identifier):
         raise UnsupportedQuery(
             "new names for the columns of a table are not supported; use the declared names"
         )
     only(alias, "this")
-    return Scope(domain, alias.this.name, quoted=bool(alias.this.quoted))
+    return Scope(domain, alias.this.name, quoted=bool(alias.this.quoted), types=types)
 
 
 def _select_list(nodes: Sequence[Node], scope: Scope) -> tuple[list[Column | None], Node, str]:
@@ -175,16 +198,18 @@ def _select_list(nodes: Sequence[Node], scope: Scope) -> tuple[list[Column | Non
         while isinstance(node, exp.Paren):
             only(node, "this")
             node = node.this
-        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        star = isinstance(node, exp.Column) and not isinstance(node.this, exp.Identifier)
+        column = None if star else scope.grouped(node)
+        if column is not None:
             if alias:
                 raise UnsupportedQuery(
                     f"an alias ({clip(alias)}) of a group column is not supported; it keeps its name"
                 )
-            items.append(scope.column(node))
+            items.append(column)
             continue
         function = node.this if type(node) is exp.Filter else node
         if type(function) not in AGGREGATES:
-            raise refuse_aggregate(function)
+            raise refuse_aggregate(function, scope)
         if found is not None:
             raise UnsupportedQuery(
                 "several aggregates in one statement are not supported; ask one statement for each"

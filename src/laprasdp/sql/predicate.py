@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import cast
+import string
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Booleans, Categories, Constant, Dates, Flags, Op, spell
-from laprasdp.attribute.base import COMPARE
+from laprasdp.attribute import Booleans, Categories, Dates, Flags, Op, spell
 from laprasdp.domain import Domain
-from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
-from laprasdp.sql import truth
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.sql import compare, truth
+from laprasdp.sql.column import Column, natural
+from laprasdp.sql.compare import Common, check_text, common
+from laprasdp.sql.constant import Value, value
 from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
 MAX_WORK = 300_000_000
-MAX_DIGITS = 38
-_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+"""Levels that the conditions of one statement may visit, all together: about half a second."""
+_LIKE = 299  # visits that one of LIKE is worth, beyond the first
 
 _COMPARISONS: dict[type, Op] = {
     exp.EQ: "=",
@@ -34,6 +34,7 @@ _COMPARISONS: dict[type, Op] = {
     exp.GTE: ">=",
 }
 _MIRROR: dict[Op, Op] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_SMALL = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _INSTEAD: dict[type, str] = {
     exp.ILike: "ILIKE is not supported; use LIKE (case counts) or IN",
     exp.Glob: "GLOB is not supported; use LIKE",
@@ -54,23 +55,6 @@ _INSTEAD: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """A declared attribute that a statement names."""
-
-    axis: int
-    name: str
-    attribute: Attribute
-
-
-@dataclass(frozen=True)
-class Value:
-    """A constant; `double` where DuckDB holds it as a binary floating-point number.  None is NULL."""
-
-    constant: Constant | None
-    double: bool = False
-
-
 class Scope:
     """
     What the names of a statement mean.
@@ -82,10 +66,15 @@ class Scope:
         The only qualifier that a column may have: the alias of the table, or its name.
     quoted : bool
         Unquoted qualifiers do not fold case to meet this one.
+    types : mapping of attribute to DuckDB type
+        Of the columns; an attribute that is not in it has the type that is natural to it.
     """
 
-    def __init__(self, domain: Domain, table: str, *, quoted: bool = False) -> None:
+    def __init__(
+        self, domain: Domain, table: str, *, quoted: bool = False, types: Mapping[str, str] | None = None
+    ) -> None:
         self.domain, self.table, self.quoted = domain, table, quoted
+        self._types = types or {}
         self._work = 0
 
     def column(self, node: exp.Column) -> Column:
@@ -100,9 +89,10 @@ class Scope:
             )
         wanted, exact = node.this.name, bool(node.this.quoted)
         name = self.domain.find(wanted, exact=exact)
-        if name is None:
+        if name is None or folded(name) != folded(wanted):
             raise UnsupportedQuery(_unknown(wanted, exact, self.domain))
-        return Column(self.domain.axis(name), name, self.domain[name])
+        attribute = self.domain[name]
+        return Column(self.domain.axis(name), name, attribute, self._types.get(name) or natural(attribute))
 
     def condition(self, node: Node) -> Truth:
         """
@@ -151,7 +141,7 @@ class Scope:
                 raise UnsupportedQuery(
                     f"{operand.name}: {operand.attribute.kind} are no truth values; compare it"
                 )
-            return self._holds(operand, "=", True)
+            return self._compare("=", operand, Value(True))
         if operand.constant is None or isinstance(operand.constant, bool):
             return truth.constant(_level(operand.constant))
         raise UnsupportedQuery(f"{clip(spell(operand.constant))} is no truth value; compare it with a column")
@@ -162,12 +152,36 @@ class Scope:
         values[column.attribute.values :] = truth.TRUE
         return Leaf(column.axis, values)
 
+    def grouped(self, node: Node) -> Column | None:
+        """The column that a key of GROUP BY names; None if it is none."""
+        column = self.column(node) if isinstance(node, exp.Column) else self.date(node)
+        if column is not None and column.timed:
+            name = clip(column.name)
+            raise UnsupportedQuery(
+                f"{name} holds times of day, and groups are whole days; write CAST({name} AS DATE)"
+            )
+        if column is not None and "COLLATE" in column.type:
+            raise UnsupportedQuery(f"{clip(column.name)} has a collation, and groups are exact texts")
+        return column
+
+    def date(self, node: Node) -> Column | None:
+        """The column of dates that ``CAST(column AS DATE)`` makes; None for any other node."""
+        if type(node) is not exp.Cast or not isinstance(node.this, exp.Column):
+            return None
+        if node.to.this is not exp.DType.DATE or node.to.args.get("expressions"):
+            return None
+        only(node, "this", "to")
+        column = self.column(node.this)
+        return replace(column, type="DATE") if isinstance(column.attribute, Dates) else None
+
     def _operand(self, node: Node) -> Column | Value:
         while isinstance(node, exp.Paren):
             only(node, "this")
             node = node.this
         if isinstance(node, exp.Column):
             return self.column(node)
+        if (date := self.date(node)) is not None:
+            return date
         found = value(node)
         if found is not None:
             return found
@@ -179,11 +193,15 @@ class Scope:
             )
         raise unsupported(node, "a condition compares a column with a constant")
 
-    def _compare(self, op: Op, left: Column | Value, right: Column | Value) -> Truth:
+    def _compare(
+        self, op: Op, left: Column | Value, right: Column | Value, shared: Common | None = None
+    ) -> Truth:
+        """A comparison in the common type of its operands, or of all operands of BETWEEN or IN."""
+        shared = shared or common([left, right])
         if isinstance(left, Value):
             if isinstance(right, Value):
-                return truth.constant(_level(_compare_constants(op, left, right)))
-            return self._compare(_MIRROR[op], right, left)
+                return truth.constant(_level(compare.constants(op, left, right, shared)))
+            return self._compare(_MIRROR[op], right, left, shared)
         if isinstance(right, Column):
             raise UnsupportedQuery(
                 f"a comparison of two columns ({clip(left.name)}, {clip(right.name)}) is not supported; "
@@ -191,24 +209,19 @@ class Scope:
             )
         if right.constant is None:
             return truth.constant(truth.UNKNOWN)
-        return self._holds(left, op, right.constant)
+        return self._levels(left, lambda: compare.holds(left, op, right, shared))
 
-    def _holds(self, column: Column, op: Op, constant: Constant) -> Truth:
-        if isinstance(column.attribute, Dates) and isinstance(constant, str):
-            constant = _date(constant, column.name)
-        return self._levels(column, lambda: column.attribute.holds(op, constant))
-
-    def _levels(self, column: Column, flags: Callable[[], Flags]) -> Truth:
-        """Truth values from flags on the values; unknown on NULL."""
+    def _levels(self, column: Column, flags: Callable[[], Flags], *, cost: int = 0) -> Truth:
+        """Truth values from flags on the values; unknown on NULL.  It visits each level, and costs more."""
         attribute = column.attribute
-        self._work += attribute.size
+        self._work += attribute.size + cost
         if self._work > MAX_WORK:
             raise UnsupportedQuery(
                 f"the statement has too many conditions on the many levels of {column.name}; ask in parts"
             )
         values = np.full(attribute.size, truth.UNKNOWN, dtype=np.int8)
         try:
-            values[: attribute.values] = np.where(flags(), truth.TRUE, truth.FALSE)
+            values[: attribute.values] = flags().view(np.int8) * truth.TRUE  # FALSE is 0
         except UnsupportedQuery as error:
             raise UnsupportedQuery(f"{column.name}: {error}") from None
         return Leaf(column.axis, values)
@@ -217,8 +230,10 @@ class Scope:
         if node.args.get("symmetric"):
             raise UnsupportedQuery("BETWEEN SYMMETRIC is not supported; write the smaller bound first")
         only(node, "this", "low", "high")
-        item, low, high = agreed([self._operand(node.args[key]) for key in ("this", "low", "high")])
-        return join([self._compare(">=", item, low), self._compare("<=", item, high)], least=True)
+        item, low, high = (self._operand(node.args[key]) for key in ("this", "low", "high"))
+        shared = common([item, low, high])
+        bounds = [self._compare(">=", item, low, shared), self._compare("<=", item, high, shared)]
+        return join(bounds, least=True)
 
     def _in(self, node: exp.In) -> Truth:
         if node.args.get("query") is not None:
@@ -226,8 +241,18 @@ class Scope:
         if not node.expressions:
             raise unsupported(node, "IN takes a list of constants in parentheses")
         only(node, "this", "expressions")
-        item, *listed = agreed([self._operand(node.this), *map(self._operand, node.expressions)])
-        return join((self._compare("=", item, one) for one in listed), least=False)
+        item, *listed = map(self._operand, (node.this, *node.expressions))
+        shared = common([item, *listed])
+        if not isinstance(item, Column):
+            return join((self._compare("=", item, one, shared) for one in listed), least=False)
+        columns = [one for one in listed if isinstance(one, Column)]
+        values = [one for one in listed if isinstance(one, Value)]
+        if columns:
+            return self._compare("=", item, columns[0], shared)
+        known = [one for one in values if one.constant is not None]
+        found = self._levels(item, lambda: compare.among(item, known, shared), cost=len(known))
+        null = truth.UNKNOWN if len(known) < len(values) else truth.FALSE
+        return join([found, truth.constant(null)], least=False)
 
     def _is(self, node: exp.Is) -> Truth:
         only(node, "this", "expression")
@@ -237,8 +262,10 @@ class Scope:
         inner = node.this
         while isinstance(inner, exp.Paren):
             inner = inner.this
-        if asked.constant is None and isinstance(inner, exp.Column):
-            return self.is_null(self.column(inner))
+        if asked.constant is None:
+            column = self.column(inner) if isinstance(inner, exp.Column) else self.date(inner)
+            if column is not None:
+                return self.is_null(column)
         if asked.constant is None and (constant := value(inner)) is not None:
             return truth.constant(_level(constant.constant is None))
         if not isinstance(inner, exp.Column | exp.Boolean | exp.Null) and not isinstance(
@@ -249,7 +276,7 @@ class Scope:
 
     def _same(self, node: Node) -> Truth:
         only(node, "this", "expression")
-        left, right = agreed([self._operand(node.this), self._operand(node.expression)])
+        left, right = self._operand(node.this), self._operand(node.expression)
         if isinstance(left, Value):
             left, right = right, left
         if isinstance(right, Value) and right.constant is None:
@@ -280,56 +307,24 @@ class Scope:
         attribute, text = item.attribute, pattern.constant
         if not isinstance(attribute, Categories):
             raise UnsupportedQuery(f"{item.name}: LIKE is for categories, not for {attribute.kind}")
+        if item.base == "UUID":
+            raise UnsupportedQuery(f"{item.name}: LIKE is for texts, and the column holds UUID; use = or IN")
         if text is None:
             return truth.constant(truth.UNKNOWN)
-        outcome = self._levels(item, lambda: attribute.like(text, escape))
+
+        def flags() -> Flags:
+            check_text(item)
+            return attribute.like(text, escape)
+
+        outcome = self._levels(item, flags, cost=_LIKE * attribute.size)
         return mapped(outcome, truth.NOT) if node.args.get("negate") else outcome
-
-
-def value(node: Node) -> Value | None:
-    """The constant that a node spells, or None if it is no constant."""
-    match node:
-        case exp.Paren():
-            only(node, "this")
-            return value(node.this)
-        case exp.Null():
-            return Value(None)
-        case exp.Boolean():
-            return Value(bool(node.this))
-        case exp.Literal():
-            return Value(str(node.this)) if node.is_string else _number(str(node.this))
-        case exp.Neg():
-            only(node, "this")
-            inner = value(node.this)
-            if inner is None or not (inner.constant is None or isinstance(inner.constant, Fraction)):
-                return None
-            return Value(None if inner.constant is None else -inner.constant, inner.double)
-        case exp.Cast() if (
-            type(node) is exp.Cast and isinstance(node.this, exp.Literal) and node.this.is_string
-        ):
-            only(node, "this", "to")
-            if node.to.this is exp.DType.DATE:
-                return Value(_date(str(node.this.this)))
-    return None
-
-
-def agreed(operands: Sequence[Column | Value]) -> list[Column | Value]:
-    """The operands of one comparison in DuckDB's common type: one DOUBLE makes all numbers so."""
-    if not any(isinstance(one, Value) and one.double for one in operands):
-        return list(operands)
-    return [
-        Value(Fraction(float(one.constant)), True)
-        if isinstance(one, Value) and isinstance(one.constant, Fraction)
-        else one
-        for one in operands
-    ]
 
 
 def same_name(identifier: exp.Identifier, name: str, *, quoted: bool = False) -> bool:
     """Does an SQL identifier mean `name`?  Quoted ones are exact, unquoted ones fold case."""
     if identifier.quoted or quoted:
         return bool(identifier.name == name)
-    return bool(identifier.name.casefold() == name.casefold())
+    return folded(identifier.name) == folded(name)
 
 
 def _chain(node: Node) -> list[Node]:
@@ -350,48 +345,35 @@ def _level(known: bool | None) -> int:
     return truth.UNKNOWN if known is None else truth.TRUE if known else truth.FALSE
 
 
-def _compare_constants(op: Op, left: Value, right: Value) -> bool | None:
-    first, second = (one.constant for one in cast(list[Value], agreed([left, right])))
-    if first is None or second is None:
-        return None
-    if isinstance(first, dt.date) and isinstance(second, str):
-        second = _date(second)
-    if isinstance(first, str) and isinstance(second, dt.date):
-        first = _date(first)
-    if type(first) is not type(second):
-        raise UnsupportedQuery(f"{clip(spell(first))} is not comparable with {clip(spell(second))}")
-    return bool(COMPARE[op](first, second))
-
-
-def _number(text: str) -> Value:
-    if _NUMBER.fullmatch(text) is None:
-        raise QuerySyntaxError(f"{clip(text)} is not a number")
-    if "e" not in text.lower() and sum(map(str.isdigit, text)) <= MAX_DIGITS:
-        return Value(Fraction(int(text) if text.isdigit() else text))
-    try:
-        return Value(Fraction(float(text)), True)
-    except OverflowError:
-        raise UnsupportedQuery(f"the number {clip(text)} is out of range") from None
-
-
-def _date(text: str, column: str = "") -> dt.date:
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
-        try:
-            return dt.date.fromisoformat(text)
-        except ValueError:
-            pass
-    raise UnsupportedQuery(
-        f"{column + ': ' if column else ''}{clip(spell(text))} is not a date like '2024-01-31'"
-    )
+def folded(name: str) -> str:
+    """A name without its case; as in DuckDB, only ASCII letters have one."""
+    return name.translate(_SMALL)
 
 
 def _unknown(wanted: str, exact: bool, domain: Domain) -> str:
     other = domain.find(wanted)
     if exact and other is not None:
         return f'"{clip(wanted)}" is not declared; quoted names are exact: write "{clip(other)}" or no quotes'
-    folded = {name.casefold(): name for name in domain.names}
-    near = difflib.get_close_matches(wanted[:200].casefold(), folded, n=1)
-    listed = ", ".join(clip(name, 40) for name in domain.names[:20]) + (", …" if len(domain) > 20 else "")
-    hint = f"did you mean {folded[near[0]]}?" if near else f"declared: {listed}"
     note = " (text takes single quotes)" if exact else ""
+    for name in domain.names:
+        if _letters(name) == _letters(wanted):
+            same = unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", wanted)
+            form = "Unicode form" if same else "case, which only the letters a to z have in DuckDB"
+            return f"no attribute {clip(wanted)} in this {form}{note}; copy {clip(name)} as it is declared"
+    near = nearest(wanted, domain.names)
+    listed = ", ".join(clip(name, 40) for name in domain.names[:20]) + (", …" if len(domain) > 20 else "")
+    hint = f"did you mean {near}?" if near else f"declared: {listed}"
     return f"no attribute {clip(wanted)}{note}; {hint}"
+
+
+def _letters(name: str) -> str:
+    """What two names have in common that look alike: composed letters without case."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant; names of one or two characters are too short to tell."""
+    wanted = wanted[:200].casefold()
+    long = {name.casefold(): name for name in names if len(name) > 2}
+    near = difflib.get_close_matches(wanted, long, n=1) if len(wanted) > 2 else []
+    return long[near[0]] if near else None

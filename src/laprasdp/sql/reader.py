@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from laprasdp.domain import Domain
 from laprasdp.sql.parse import Statement, parse
@@ -23,17 +24,21 @@ class Reader:
     domain : Domain
     table : str
         The declared name of the table.
+    types : mapping of attribute to DuckDB type, optional
+        Of the table's columns, as `Table.types`; without, each attribute has its natural type.
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
     Notes
     -----
-    A statement is a function of its text, the domain and the table's name, and never changes; so to remember
-    it changes no meaning.  A text that cannot be asked is read again each time.
+    A statement is a function of its text, the domain, the table's name and types, and never changes; so to
+    remember it changes no meaning.  A text that cannot be asked is read again each time.
     """
 
-    def __init__(self, domain: Domain, table: str, *, room: int = ROOM) -> None:
-        self._domain, self._table, self._room = domain, table, room
+    def __init__(
+        self, domain: Domain, table: str, types: Mapping[str, str] | None = None, *, room: int = ROOM
+    ) -> None:
+        self._domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self._taken = 0
         self._shapes = Shapes()
@@ -45,7 +50,7 @@ class Reader:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text][0]
-        statement = parse(text, self._domain, self._table, self._shapes)
+        statement = parse(text, self._domain, self._table, self._shapes, self._types)
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:

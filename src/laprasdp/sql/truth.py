@@ -137,11 +137,7 @@ def tensor(domain: Domain, weight: Weight, condition: Truth) -> Tensor:
                 f"{len(leaves[axis]):,} different conditions on {domain.names[axis]}, which has "
                 f"{domain.shape[axis]:,} levels, are too many; ask in parts or coarsen it"
             )
-        columns = iter(leaves[axis].values())
-        _, first, joint = first_seen(next(columns))
-        for values in columns:
-            distinct, _, numbers = first_seen(values)
-            _, first, joint = first_seen(joint * len(distinct) + numbers)
+        _, first, joint = first_seen(_joined(leaves[axis].values()))
         labels.append(joint)
         representatives.append(first)
     shape = [len(first) for first in representatives]
@@ -150,6 +146,25 @@ def tensor(domain: Domain, weight: Weight, condition: Truth) -> Tensor:
     true = classes.truth(condition) == TRUE
     weights = np.where(true, classes.weight(weight), 0)
     return Tensor(axes, tuple(labels), np.broadcast_to(weights, shape))
+
+
+def _joined(columns: Iterable[Array]) -> Array:
+    """One number for each level, the same for two levels if all columns are the same on both."""
+    joint, room = np.zeros(1, dtype=np.int64), 1  # numbers are below `room`
+    for values in columns:
+        kinds, numbers = (
+            3,
+            values,
+        )  # truth values; as many as fit into 62 bits are joined before any are sorted
+        if values.dtype != np.int8:
+            distinct, _, numbers = first_seen(values)
+            kinds = len(distinct)
+        if room * kinds > 2**62:
+            distinct, _, joint = first_seen(joint)
+            room = len(distinct)
+        joint = joint * kinds + numbers
+        room *= kinds
+    return joint
 
 
 class _Classes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.marginal import Marginal
@@ -38,6 +40,11 @@ class Slice:
     def name(self) -> str:
         """The name by which statements call the table."""
         return self._whole.name
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The DuckDB type of each attribute's column."""
+        return self._whole.types
 
     @property
     def unit(self) -> PrivacyUnit:

@@ -43,7 +43,9 @@ class Terms:
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     caps: Mapping[str, float] = field(default_factory=dict)
 
-    def before(self, part: Part, whole: Domain, table: str) -> tuple[Policy, list[str]]:
+    def before(
+        self, part: Part, whole: Domain, table: str, types: Mapping[str, str] | None = None
+    ) -> tuple[Policy, list[str]]:
         """
         A period's policy in its state before the stream, and how each of its predicted queries is called.
 
@@ -54,6 +56,8 @@ class Terms:
             That predictions are over.
         table : str
             How statements call the table.
+        types : mapping of attribute to DuckDB type, optional
+            As `Table.types`.
 
         Raises
         ------
@@ -65,7 +69,7 @@ class Terms:
         period = part.period
         own = period.predictions is not None
         predictions, expected = (period.predictions or (), ()) if own else (self.predictions, self.expected)
-        predicted = part.predicted(read_predictions(predictions, whole, table, expected))
+        predicted = part.predicted(read_predictions(predictions, whole, table, expected, types))
         setting = Setting(
             part.domain,
             period.budget or self.budget,

@@ -305,7 +305,9 @@ class WindowedSession:
 
     def _open(self, domain: Domain, parts: list[Part], tables: Iterable[Table]) -> None:
         """Open a session for each part; periods that are new are recorded, all of them or none."""
-        begun = [self._terms.before(part, domain, self._name) for part in parts]
+        tables = list(tables)
+        types = tables[0].types
+        begun = [self._terms.before(part, domain, self._name, types) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))
         recorded = self._shelf.settings()
         check_kept(parts, self._name, self._attribute, recorded)
@@ -318,7 +320,7 @@ class WindowedSession:
             for part, table, before in opened:
                 if part.period.name not in found:
                     found[part.period.name] = self._session(part, table, *before)
-        self._domain, self._reader = domain, Reader(domain, self._name)
+        self._domain, self._reader = domain, Reader(domain, self._name, types)
         self._parts |= {part.period.name: part for part in parts}
         self._sessions |= {part.period.name: found[part.period.name] for part in parts}
 
