@@ -17,13 +17,13 @@ from draw import MemoryTable
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.format import canonical, read_entry, write_entry
-from laprasdp.ledger.ledger import Entry, Kept, Stamp
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.ledger.settings import check_settings, domain_of
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
-from laprasdp.opening import open_session
 from laprasdp.pacing.pacing import Reading
+from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.record.format import canonical, read_entry, write_entry
+from laprasdp.record.settings import check_settings, domain_of
+from laprasdp.stream.opening import open_session
 
 SMALL = lp.Domain(age=lp.Integers(0, 4), sex=lp.Categories(["f", "m"]))
 LARGE = lp.Domain(age=lp.Integers(0, 39), z=lp.Integers(0, 39))

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
 WHOLE = {
     **{name: (-(2 ** (b - 1)), 2 ** (b - 1) - 1) for name, b in

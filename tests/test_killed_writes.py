@@ -25,7 +25,7 @@ from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.predict.forecast import make_forecast, write_forecast
 from laprasdp.predict.frequency import Frequency
-from laprasdp.spending import budget_of
+from laprasdp.stream.spending import budget_of
 from laprasdp.whole import write_whole
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

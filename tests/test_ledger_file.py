@@ -18,9 +18,10 @@ from witness import STATEMENTS, Child, Witness, opened
 
 import laprasdp as lp
 from laprasdp.ledger import file as ledger_file
-from laprasdp.ledger.ledger import Stamp, Transaction
+from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.sql import SQLLedger, SQLShelf
 from laprasdp.ledger.verify import verify
+from laprasdp.record.entries import Stamp
 
 MOVED, REPLACED, CUT = "was moved or removed under", "was replaced under", "was cut short under"
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Release
 from laprasdp.privacy.budget import MU_BITS
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows, measure
 
 CHARGE = Fraction(1401, 100_000)

@@ -18,8 +18,8 @@ from growing import opened as windows_opened
 
 import laprasdp as lp
 from laprasdp.config import read_config
-from laprasdp.opening import open_session
-from laprasdp.windows import open_windows
+from laprasdp.periods import open_windows
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(n=lp.Integers(0, 2))
 ROWS = pa.table({"n": [0, 1, 1, 2]})

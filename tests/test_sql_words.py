@@ -16,7 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from laprasdp import Booleans, Categories, Dates, Domain, Integers
 from laprasdp.errors import LaprasError
-from laprasdp.marginal import Marginal
+from laprasdp.queries.marginal import Marginal
 from laprasdp.sql import parse
 
 WHOLE = bool(os.environ.get("LAPRAS_WHOLE_SQL"))

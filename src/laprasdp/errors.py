@@ -73,7 +73,7 @@ class BudgetExhausted(BudgetError):
 
     Attributes
     ----------
-    released : tuple of laprasdp.answer.Released
+    released : tuple of laprasdp.stream.answer.Released
         What left the budget all the same before the statement was refused, and why.
     """
 

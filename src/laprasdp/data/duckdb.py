@@ -17,16 +17,16 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.levels import add_level, width
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.data.text import parsed, text_type
 from laprasdp.data.types import compared_as
-from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.attribute import Attribute
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
 
 _NUMBERS = (*INTEGERS, *FLOATS, "DECIMAL")
 _FITS: dict[str, tuple[str, ...]] = {

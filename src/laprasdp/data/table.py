@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from laprasdp.domain import Domain
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
 
 
 @runtime_checkable

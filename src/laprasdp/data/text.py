@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.schema import call
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 _ISO = (

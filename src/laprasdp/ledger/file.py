@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from laprasdp.errors import LedgerError
-from laprasdp.ledger.log import broken
+from laprasdp.ledger.wal import broken
 
 MOUNTS = Path("/proc/self/mountinfo")
 """Where Linux says what is mounted; what other systems mount is not known."""

@@ -15,13 +15,13 @@ import numpy as np
 
 from laprasdp.belief.dense import MAX_CELLS, DenseBelief
 from laprasdp.belief.product import ProductBelief
-from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
-from laprasdp.ledger.estimate import Estimate, Source
-from laprasdp.ledger.ledger import Release, Reply
-from laprasdp.ledger.settings import Settings
 from laprasdp.privacy.filter import CellCharge
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release, Reply
+from laprasdp.record.estimate import Estimate, Source
+from laprasdp.record.settings import Settings
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span

@@ -15,14 +15,14 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.claim import check_claim
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.follow import Replies
-from laprasdp.ledger.format import canonical, kind_of, read_entry, units_of, write_entry
-from laprasdp.ledger.integers import read_integers
-from laprasdp.ledger.ledger import Kept, Raise, Release, Reply, Stamp
-from laprasdp.ledger.schema import unguarded
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
+from laprasdp.ledger.tables import unguarded
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
+from laprasdp.record.entries import Kept, Raise, Release, Reply, Stamp
+from laprasdp.record.format import canonical, kind_of, read_entry, units_of, write_entry
+from laprasdp.record.integers import read_integers
 
 
 @dataclass(frozen=True)

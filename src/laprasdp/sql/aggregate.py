@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Bins, Booleans, Categories, Integers
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import MAX_WEIGHT
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Integers
+from laprasdp.queries.query import MAX_WEIGHT
 from laprasdp.sql import truth
 from laprasdp.sql.column import Column
 from laprasdp.sql.compare import common

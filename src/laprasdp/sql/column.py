@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Dates, Integers
 from laprasdp.sql.line import DOUBLE, SINGLE, WHOLE, Floats, Line, Steps
 
 DAY = 86_400

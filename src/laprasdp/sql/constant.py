@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from laprasdp.attribute import Constant, spell
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
+from laprasdp.queries.attribute import Constant, spell
 from laprasdp.sql.line import DOUBLE, SINGLE, Floats
 from laprasdp.sql.syntax import Node, clip, only
 

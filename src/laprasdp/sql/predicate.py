@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Booleans, Categories, Dates, Flags, Op, spell
-from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.attribute import Booleans, Categories, Dates, Flags, Op, spell
+from laprasdp.queries.domain import Domain
 from laprasdp.sql import compare, truth
 from laprasdp.sql.column import Column, natural
 from laprasdp.sql.compare import Common, check_text, common

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from laprasdp.domain import Domain
+from laprasdp.queries.domain import Domain
 from laprasdp.sql.parse import Statement, parse
 from laprasdp.sql.shapes import Shapes
 
