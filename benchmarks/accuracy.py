@@ -18,14 +18,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.workloads import Scenario, predictions, stream
 from laprasdp.errors import BudgetExhausted
-from laprasdp.ledger.ledger import Refusal, Release, Reply
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.queries.workload import Workload
+from laprasdp.record.entries import Refusal, Release, Reply
 from laprasdp.strategy.optimize import optimize
-from laprasdp.workload import Workload
 
 PROCESSES = 2
 SEEDS = {74: 8, 100: 8, 500: 4, None: 2}

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads import PREDICTED, conjunctions, distinct, flights
+from laprasdp.queries.workload import Workload
 from laprasdp.strategy.optimize import Optimum, optimize
-from laprasdp.workload import Workload
 
 Floats = npt.NDArray[np.float64]
 SEED = 20240101

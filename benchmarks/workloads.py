@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from laprasdp.attribute import Integers
 from laprasdp.config import read_config
-from laprasdp.domain import Domain
-from laprasdp.query import Query
+from laprasdp.queries.attribute import Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 
 FLIGHTS = Path(__file__).parent.parent / "examples" / "flights" / "lapras.toml"
 PREDICTED = 100

@@ -21,7 +21,7 @@ from laprasdp import (
     SeededNoise,
     open_session,
 )
-from laprasdp.marginal import Marginal
+from laprasdp.queries.marginal import Marginal
 
 
 class Counts:

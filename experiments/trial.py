@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp import Budget
-from laprasdp.answer import expected_error
+from laprasdp.stream.answer import expected_error
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

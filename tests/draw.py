@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from laprasdp.attribute import Attribute, Booleans, Categories, Integers
-from laprasdp.domain import Domain
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
-from laprasdp.query import Query
+from laprasdp.queries.attribute import Attribute, Booleans, Categories, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
 
 attributes: st.SearchStrategy[Attribute] = st.one_of(
     st.builds(lambda size, nullable: Integers(1, size, nullable=nullable), st.integers(1, 6), st.booleans()),

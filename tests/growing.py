@@ -10,10 +10,11 @@ import numpy as np
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Release, Shelf
+from laprasdp.ledger.ledger import Shelf
 from laprasdp.ledger.memory import MemoryShelf
 from laprasdp.ledger.sql import SQLShelf
-from laprasdp.windows import WindowedSession, open_windows
+from laprasdp.periods import WindowedSession, open_windows
+from laprasdp.record.entries import Release
 
 BUDGET = lp.Budget(1, 1e-6)
 JAN, FEB, MAR, APR = (f"2024-0{month}-01" for month in range(1, 5))

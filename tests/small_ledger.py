@@ -15,7 +15,7 @@ from draw import MemoryTable
 import laprasdp as lp
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.opening import open_session
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 9))
 SHARED = pytest.mark.filterwarnings("ignore:dataset:UserWarning")  # ledgers alike in one database

@@ -19,11 +19,11 @@ import pyarrow.parquet
 import pytest
 from hypothesis import settings
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data import duckdb as module
 from laprasdp.data.table import Table
-from laprasdp.domain import Domain
-from laprasdp.marginal import Marginal
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
 
 SOME = settings(derandomize=True, deadline=None, max_examples=40)
 DATASETS = Path(module.__file__).parents[1] / "datasets"

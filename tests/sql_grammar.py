@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from laprasdp.attribute import Bins, Booleans, Categories, Dates, Integers
-from laprasdp.domain import Domain
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
 
 JOBS = [
     "",

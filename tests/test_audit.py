@@ -12,12 +12,12 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.audit import audit, bounds
 from laprasdp.data.table import Table
-from laprasdp.opening import open_session
 from laprasdp.privacy.gaussian import epsilon_of
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.stream.audit import audit, bounds
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 3))
 BUDGET = lp.Budget(4, 1e-3)

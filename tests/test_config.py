@@ -20,7 +20,7 @@ from laprasdp import (
     datasets,
 )
 from laprasdp.config import read_config
-from laprasdp.config.domain import toml_key
+from laprasdp.config.attributes import toml_key
 from laprasdp.privacy.unit import PrivacyUnit
 
 SOURCE = '[source]\ndataset = "adult"\n'

@@ -27,14 +27,14 @@ from sources import (
     level_of,
 )
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data import duckdb as module
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.schema import columns
 from laprasdp.data.table import Table
-from laprasdp.domain import Domain
 from laprasdp.errors import DomainError
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
 
 
 @pytest.fixture(params=[*SOURCES], ids=lambda source: source.__name__)

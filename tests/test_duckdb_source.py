@@ -28,12 +28,12 @@ from sources import (
     from_parquet,
 )
 
-from laprasdp.attribute import Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.schema import columns, kind_of, suggest
-from laprasdp.domain import Domain
 from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
 
 # The source stays as it is
 

@@ -24,7 +24,7 @@ from experiments.sweep import measure
 from experiments.tables import estimator
 from experiments.trial import Trial
 from experiments.workload import BUDGET, Scenario
-from laprasdp.pacing.estimate import estimate_unpredicted
+from laprasdp.pacing.arrivals import estimate_unpredicted
 
 ISSUE = ["dataset", "S", "n", "overlap", "method", "split", "accounting", "mae", "mae_min", "mae_max"]
 ISSUE += ["expected_mae", "answered", "epsilon_true", "printed"]

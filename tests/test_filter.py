@@ -15,7 +15,7 @@ import laprasdp as lp
 from laprasdp.privacy.accounting import BasicAccounting, GaussianAccounting, accounting_named
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS
 from laprasdp.privacy.filter import BasicCharge, BasicFilter, CellCharge, Filter, GaussianFilter
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import measure
 
 BUDGET = lp.Budget(1, 1e-3)

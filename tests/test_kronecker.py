@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.budget import MU_BITS
-from laprasdp.query import Query
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
 from laprasdp.strategy import kronecker
 from laprasdp.strategy.kronecker import (
     Marginals,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from laprasdp.law import expected_error, half_width
+from laprasdp.privacy.law import expected_error, half_width
 
 LEVELS = [0.01, 0.5, 0.9, 0.95, 0.999]
 

@@ -17,14 +17,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from postgres import Server
 
 import laprasdp as lp
-from laprasdp.ledger.format import write_entry
-from laprasdp.ledger.ledger import Kept, Ledger, Raise, Release, Reply, Stamp, Transaction
+from laprasdp.ledger.ledger import Ledger, Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.marginal import Marginal
-from laprasdp.opening import open_session
-from laprasdp.query import Query
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Kept, Raise, Release, Reply, Stamp
+from laprasdp.record.format import write_entry
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 5), sex=lp.Categories(["f", "m"], nullable=True))
 COUNTS = np.arange(18) * 3

@@ -18,8 +18,9 @@ from sqlalchemy import event
 from witness import STATEMENTS, Child, Witness, opened
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Entry, Kept, Stamp, Transaction
+from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.sql import SQLLedger
+from laprasdp.record.entries import Entry, Kept, Stamp
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from sources import DOMAIN
 
 import laprasdp as lp
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.format import read_entry, read_query, write_entry, write_query
-from laprasdp.ledger.integers import read_integers, write_integer, write_integers
-from laprasdp.ledger.ledger import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
-from laprasdp.ledger.settings import domain_of
 from laprasdp.privacy.filter import BasicCharge, CellCharge
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
+from laprasdp.record.estimate import Estimate
+from laprasdp.record.format import read_entry, read_query, write_entry, write_query
+from laprasdp.record.integers import read_integers, write_integer, write_integers
+from laprasdp.record.settings import domain_of
 from laprasdp.strategy.kronecker import design_marginals
 from laprasdp.strategy.measurement import Measurement, Rows, measure, quantize
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from witness import STATEMENTS, opened
 
-from laprasdp.ledger.log import _sums, broken
 from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.wal import _sums, broken
 
 WRITES = 12
 

@@ -24,13 +24,13 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.format import units_of
-from laprasdp.ledger.ledger import Release, Reply
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.marginal import Marginal
-from laprasdp.opening import open_session
 from laprasdp.privacy.budget import MU_BITS
+from laprasdp.queries.marginal import Marginal
+from laprasdp.record.entries import Release, Reply
+from laprasdp.record.format import units_of
+from laprasdp.stream.opening import open_session
 
 PROCESSES = 8
 ASKS = int(os.environ.get("LAPRAS_RACE_ASKS", "60"))

@@ -14,7 +14,7 @@ from draw import MemoryTable
 import laprasdp as lp
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.opening import open_session
+from laprasdp.stream.opening import open_session
 
 SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
 SMALL = lp.Domain(age=lp.Integers(0, 7), Sex=lp.Categories(["f", "m"], nullable=True))

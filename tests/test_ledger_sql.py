@@ -21,11 +21,11 @@ from small_ledger import SHARED, STATEMENTS, five_statements, meddle, opened
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.ledger import Stamp
-from laprasdp.ledger.schema import METADATA, VERSION_TABLE
 from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.tables import METADATA, VERSION_TABLE
 from laprasdp.ledger.verify import verify
-from laprasdp.session import now
+from laprasdp.record.entries import Stamp
+from laprasdp.stream.session import now
 
 path = pytest.fixture(five_statements)
 
@@ -170,7 +170,7 @@ def test_a_rows_price_is_in_units(path: Path) -> None:
 
 def test_nothing_of_a_database_is_imported_without_one() -> None:
     code = (
-        "import sys; from laprasdp.opening import open_session; import laprasdp.cli.app; "
+        "import sys; from laprasdp.stream.opening import open_session; import laprasdp.cli.app; "
         "print([name for name in ('sqlalchemy', 'alembic', 'psycopg') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

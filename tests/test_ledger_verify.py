@@ -15,9 +15,9 @@ from small_ledger import SHARED, STATEMENTS, five_statements, meddle, opened, pa
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.ledger import Reply
 from laprasdp.ledger.sql import Head, SQLLedger
 from laprasdp.ledger.verify import verify
+from laprasdp.record.entries import Reply
 
 path = pytest.fixture(five_statements)
 

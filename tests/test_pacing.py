@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.pacing.estimate import estimate_unpredicted, variance_bound, warm_up_length
+from laprasdp.pacing.arrivals import estimate_unpredicted, variance_bound, warm_up_length
 from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import SPLITS, Pools, split_budget
 from laprasdp.privacy.budget import EPSILON_BITS

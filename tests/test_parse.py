@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from laprasdp.attribute import Bins, Booleans, Categories, Dates, Integers
-from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.marginal import Marginal
-from laprasdp.query import Query
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
 from laprasdp.sql import parse
 from laprasdp.sql.syntax import MAX_DEPTH, MAX_LENGTH
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Refusal, Release, Reply
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.opening import open_session
-from laprasdp.plan import make_plan
 from laprasdp.policy.catalog import POLICIES, policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import LATTICE_BITS, SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Refusal, Release, Reply
 from laprasdp.strategy.measurement import Rows
+from laprasdp.stream.opening import open_session
+from laprasdp.stream.plan import make_plan
 
 PAIRS = [
     (policy, accounting)

@@ -11,10 +11,10 @@ from query_logs import DOMAIN, made, ranges, zipf
 
 from laprasdp import ConfigError, Domain, Integers
 from laprasdp.config import read_config
-from laprasdp.opening import read_predictions
 from laprasdp.predict.forecast import Expected, Forecast, make_forecast, read_forecast, write_forecast
 from laprasdp.predict.frequency import Frequency
 from laprasdp.sql.parse import parse
+from laprasdp.stream.opening import read_predictions
 
 TOML = """
 [source]

@@ -17,8 +17,6 @@ from test_product import FLIGHTS, conjunction
 
 import laprasdp as lp
 from laprasdp.errors import BudgetExhausted
-from laprasdp.ledger.format import read_entry, write_entry
-from laprasdp.ledger.ledger import Release, Reply
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.design_product import design_product, posterior, typical_queries
@@ -26,7 +24,9 @@ from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release, Reply
+from laprasdp.record.format import read_entry, write_entry
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
 

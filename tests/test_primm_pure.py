@@ -9,15 +9,15 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Release
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.opening import open_session
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.filter import CellCharge, GaussianFilter
 from laprasdp.privacy.noise import ExactNoise, SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
+from laprasdp.stream.opening import open_session
 
 LINE = lp.Domain(cell=lp.Integers(1, 24))
 BUDGET = lp.Budget(1, 1e-6)

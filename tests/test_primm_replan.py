@@ -8,13 +8,13 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.ledger import Reply
 from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm import Primm
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Reply
+from laprasdp.record.estimate import Estimate
 
 LINE = lp.Domain(cell=lp.Integers(0, 9))
 PREDICTED = tuple(Query.count(LINE, cell=range(end)) for end in (2, 4, 6, 8))

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 import laprasdp as lp
 from laprasdp.belief.measure import best_row
-from laprasdp.ledger.ledger import Release
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.opening import open_session
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import ExactNoise, SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows
+from laprasdp.stream.opening import open_session
 
 Floats = npt.NDArray[np.float64]
 BUDGET = lp.Budget(1, 1e-3)

@@ -11,7 +11,7 @@ from draw import MemoryTable
 
 import laprasdp as lp
 from laprasdp.privacy.noise import SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
 
 CELLS, LENGTH = 24, 100
 LINE = lp.Domain(cell=lp.Integers(0, CELLS - 1))

@@ -20,11 +20,11 @@ from laprasdp.belief.product import ProductBelief, terms
 from laprasdp.config.config import read_config
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.queries.workload import Workload
 from laprasdp.strategy.kronecker import Marginals, design_marginals, subsets, subspace_weights
 from laprasdp.strategy.measurement import Rows, measure, quantize
 from laprasdp.strategy.optimize import optimize
-from laprasdp.workload import Workload
 
 SMALL = lp.Domain(a=lp.Integers(1, 3), b=lp.Integers(1, 4), c=lp.Booleans())
 FLIGHTS = read_config(Path(__file__).parent.parent / "examples" / "flights" / "lapras.toml").domain

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.marginal import Marginal
-from laprasdp.query import MAX_CLASSES, Query
-from laprasdp.workload import Workload
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import MAX_CLASSES, Query
+from laprasdp.queries.workload import Workload
 
 
 @given(st.data())

@@ -14,12 +14,13 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Kept, Release, Stamp, Transaction
+from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.marginal import Marginal
-from laprasdp.opening import open_session
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
-from laprasdp.query import Query
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Kept, Release, Stamp
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 9), sex=lp.Categories(["f", "m"], nullable=True))
 BUDGET = lp.Budget(1, 1e-6)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from test_session import opened
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Kept, Stamp, Transaction
+from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.record.entries import Kept, Stamp
 
 
 class Counting(MemoryLedger):

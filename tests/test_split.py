@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laprasdp.sql import Fragment, split
-from laprasdp.sql.split import lex
+from laprasdp.sql.statements import lex
 
 CASES = {
     "one a line": ("SELECT 1\nSELECT 2\n", [(1, "SELECT 1"), (2, "SELECT 2")]),

@@ -32,7 +32,7 @@ from sql_grammar import (
     quote,
 )
 
-from laprasdp.marginal import Marginal
+from laprasdp.queries.marginal import Marginal
 from laprasdp.sql import parse, truth
 
 EXAMPLES, CLAUSES, ROWS = 140, 45, 60

@@ -11,9 +11,10 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Raise, Refusal, Release, Stamp, Transaction
+from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.opening import open_session
+from laprasdp.record.entries import Raise, Refusal, Release, Stamp
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 9))
 BUDGET = lp.Budget(1, 1e-6)

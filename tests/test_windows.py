@@ -26,10 +26,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Reply
+from laprasdp.periods import Period, open_windows
+from laprasdp.periods.total import added
+from laprasdp.record.entries import Reply
 from laprasdp.sql.parse import Statement
-from laprasdp.windows import Period, open_windows
-from laprasdp.windows.total import added
 
 
 @settings(max_examples=60)

@@ -27,11 +27,11 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Refusal
 from laprasdp.ledger.memory import MemoryShelf
 from laprasdp.ledger.sql import SQLShelf
-from laprasdp.marginal import Marginal
-from laprasdp.windows import Period, WindowedSession
+from laprasdp.periods import Period, WindowedSession
+from laprasdp.queries.marginal import Marginal
+from laprasdp.record.entries import Refusal
 
 statements = st.lists(
     st.tuples(st.integers(0, 90), st.integers(0, 90), st.integers(0, 2)), min_size=1, max_size=12

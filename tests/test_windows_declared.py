@@ -33,9 +33,9 @@ from laprasdp.config import read_config
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.ledger.sql import SQLLedger, SQLShelf
 from laprasdp.ledger.verify import verify
-from laprasdp.windows import Period, open_windows
-from laprasdp.windows.period import Part, periods_of
-from laprasdp.windows.slice import Slice
+from laprasdp.periods import Period, open_windows
+from laprasdp.periods.period import Part, periods_of
+from laprasdp.periods.slice import Slice
 
 
 def test_a_reopened_ledger_gives_the_same_state(tmp_path: Path) -> None:

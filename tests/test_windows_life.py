@@ -19,14 +19,15 @@ from postgres import Server
 from test_ledger import outcome
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Kept, Raise, Release, Shelf
+from laprasdp.ledger.ledger import Shelf
 from laprasdp.ledger.memory import MemoryShelf
 from laprasdp.ledger.sql import SQLLedger, SQLShelf
 from laprasdp.ledger.verify import verify
-from laprasdp.marginal import Marginal
-from laprasdp.query import Query
-from laprasdp.windows import Period, WindowedSession, open_windows
-from laprasdp.windows.route import route
+from laprasdp.periods import Period, WindowedSession, open_windows
+from laprasdp.periods.route import route
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Kept, Raise, Release
 
 FIRST, DAY, LONG, MOST = dt.date(2024, 2, 26), dt.timedelta(days=1), 2, 5  # periods of two days, five of them
 POLICIES = [

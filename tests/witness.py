@@ -13,12 +13,12 @@ import numpy as np
 from draw import MemoryTable, cells
 
 import laprasdp as lp
-from laprasdp.ledger.ledger import Kept, Release, Reply
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.opening import open_session
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
+from laprasdp.record.entries import Kept, Release, Reply
+from laprasdp.stream.opening import open_session
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 9), member=lp.Booleans())
 CELLS = cells(DOMAIN)

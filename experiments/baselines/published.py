@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.baselines.synopsis import released
 from experiments.trial import Method, Outcome, Trial
-from laprasdp.pacing.estimate import estimate_unpredicted, warm_up_length
+from laprasdp.pacing.arrivals import estimate_unpredicted, warm_up_length
 from laprasdp.pacing.pacing import RESERVE_FLOOR
 from laprasdp.pacing.split import SPLITS
 from laprasdp.privacy.gaussian import mu_of

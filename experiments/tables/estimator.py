@@ -14,7 +14,7 @@ import numpy as np
 from experiments import picture
 from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Row, Size
-from laprasdp.pacing.estimate import estimate_unpredicted, variance_bound, warm_up_length
+from laprasdp.pacing.arrivals import estimate_unpredicted, variance_bound, warm_up_length
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,6 @@ from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Row, Size
 from experiments.study import TABLE, Episode, Study
 from laprasdp import Answer, Budget, BudgetExhausted, Domain, Query, SeededNoise, open_session
-from laprasdp.answer import expected_error
 from laprasdp.errors import LaprasError
 from laprasdp.predict.forecast import make_forecast
 from laprasdp.predict.frequency import Frequency
@@ -28,6 +27,7 @@ from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.score import log_loss
 from laprasdp.predict.template import Key
 from laprasdp.sql.parse import parse
+from laprasdp.stream.answer import expected_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

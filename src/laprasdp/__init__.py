@@ -4,9 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laprasdp.answer import Answer, GroupedAnswer
-    from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
-    from laprasdp.domain import Domain
     from laprasdp.errors import (
         BudgetError,
         BudgetExhausted,
@@ -18,16 +15,19 @@ if TYPE_CHECKING:
         QuerySyntaxError,
         UnsupportedQuery,
     )
-    from laprasdp.opening import open_session
     from laprasdp.pacing.pacing import Reading
-    from laprasdp.plan import Plan
+    from laprasdp.periods import Period, WindowedSession, open_windows
     from laprasdp.privacy.budget import Budget
     from laprasdp.privacy.noise import ExactNoise, SeededNoise
     from laprasdp.privacy.unit import PrivacyUnit
-    from laprasdp.query import Query
-    from laprasdp.session import Session
-    from laprasdp.windows import Period, WindowedSession, open_windows
-    from laprasdp.workload import Workload
+    from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+    from laprasdp.queries.domain import Domain
+    from laprasdp.queries.query import Query
+    from laprasdp.queries.workload import Workload
+    from laprasdp.stream.answer import Answer, GroupedAnswer
+    from laprasdp.stream.opening import open_session
+    from laprasdp.stream.plan import Plan
+    from laprasdp.stream.session import Session
 
 __version__ = "0.1.0"
 
@@ -66,19 +66,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "answer": ("Answer", "GroupedAnswer"),
-    "attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers"),
-    "opening": ("open_session",),
+    "stream.answer": ("Answer", "GroupedAnswer"),
+    "queries.attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers"),
+    "stream.opening": ("open_session",),
     "pacing.pacing": ("Reading",),
-    "plan": ("Plan",),
+    "stream.plan": ("Plan",),
     "privacy.budget": ("Budget",),
     "privacy.noise": ("ExactNoise", "SeededNoise"),
     "privacy.unit": ("PrivacyUnit",),
-    "domain": ("Domain",),
-    "query": ("Query",),
-    "session": ("Session",),
-    "windows": ("Period", "WindowedSession", "open_windows"),
-    "workload": ("Workload",),
+    "queries.domain": ("Domain",),
+    "queries.query": ("Query",),
+    "stream.session": ("Session",),
+    "periods": ("Period", "WindowedSession", "open_windows"),
+    "queries.workload": ("Workload",),
 }
 
 

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import scipy.linalg
 
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads

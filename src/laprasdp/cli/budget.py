@@ -13,8 +13,8 @@ from laprasdp.cli.periods import overview
 from laprasdp.cli.show import bar, budget_line, console
 from laprasdp.cli.spent import by_analyst, by_query, by_source, forecast_words, raised_words
 from laprasdp.config import read_config
-from laprasdp.forecast import Forecast
-from laprasdp.spending import Spending
+from laprasdp.stream.rehearsal import Forecast
+from laprasdp.stream.spending import Spending
 
 
 def budget(path: Path, out: Path, period: str | None, *, as_json: bool) -> int:

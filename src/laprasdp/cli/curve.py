@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp.cli.picture import GREY, INK, NOTE, PALE, STYLE, WARM
-from laprasdp.spending import Spending
-from laprasdp.windows.spending import WindowedSpending
+from laprasdp.periods.spent import WindowedSpending
+from laprasdp.stream.spending import Spending
 
 
 def draw_spending(spending: Spending, path: Path) -> None:

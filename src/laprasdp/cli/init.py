@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from laprasdp.config.domain import toml_key
+from laprasdp.config.attributes import toml_key
 from laprasdp.data.schema import columns, kind_of
 from laprasdp.errors import ConfigError
 

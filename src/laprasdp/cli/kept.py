@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from laprasdp.config import Config
 from laprasdp.errors import ConfigError, LedgerError
-from laprasdp.ledger.ledger import Kept as Entry
-from laprasdp.ledger.settings import Settings
 from laprasdp.ledger.sql import SQLLedger
-from laprasdp.windows.period import Part
+from laprasdp.periods.period import Part
+from laprasdp.record.entries import Kept as Entry
+from laprasdp.record.settings import Settings
 
 Period = str | None
 """The first date of a period; None where the table has none."""

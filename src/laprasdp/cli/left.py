@@ -5,11 +5,11 @@ from __future__ import annotations
 from laprasdp.cli.kept import Kept, declared
 from laprasdp.cli.show import progress, say
 from laprasdp.config import Config
-from laprasdp.forecast import Forecast, forecast
+from laprasdp.periods.period import Part
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
-from laprasdp.spending import Spending
-from laprasdp.windows.period import Part
+from laprasdp.stream.rehearsal import Forecast, forecast
+from laprasdp.stream.spending import Spending
 
 
 def policy_now(config: Config, part: Part | None, budget: Budget) -> Policy:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from laprasdp import datasets
-from laprasdp.answer import Answer
-from laprasdp.attribute import Integers
 from laprasdp.cli.show import progress
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted
-from laprasdp.law import expected_error
-from laprasdp.opening import open_session
-from laprasdp.plan import Plan
 from laprasdp.policy.catalog import policy_named
 from laprasdp.privacy.budget import Budget
-from laprasdp.session import Session
+from laprasdp.privacy.law import expected_error
+from laprasdp.queries.attribute import Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.stream.answer import Answer
+from laprasdp.stream.opening import open_session
+from laprasdp.stream.plan import Plan
+from laprasdp.stream.session import Session
 
 AGE = Integers(17, 90)
 BUDGET = Budget(epsilon=1.0, delta=1e-6)

@@ -13,8 +13,8 @@ from laprasdp.cli.left import left, tell_other_budget
 from laprasdp.cli.show import bar, console, table
 from laprasdp.cli.spent import by_analyst, by_query, by_source, forecast_words, raised_words
 from laprasdp.config import Config
-from laprasdp.windows.period import Part
-from laprasdp.windows.spending import WindowedSpending
+from laprasdp.periods.period import Part
+from laprasdp.periods.spent import WindowedSpending
 
 
 def overview(config: Config, out: Path, *, as_json: bool) -> int:

@@ -15,9 +15,9 @@ from laprasdp.cli.show import console, records, table
 from laprasdp.config import Config, read_config
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.pacing.competitive import TYPICAL
-from laprasdp.plan import Plan, PlannedQuery
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.gaussian import mean_absolute
+from laprasdp.stream.plan import Plan, PlannedQuery
 
 
 def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:

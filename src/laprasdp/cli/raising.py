@@ -13,13 +13,13 @@ from laprasdp.cli.left import declared_budget, policy_now
 from laprasdp.cli.show import say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError
-from laprasdp.forecast import Empty
+from laprasdp.periods.period import Part
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import check_raise
 from laprasdp.privacy.noise import ExactNoise
-from laprasdp.session import Session
-from laprasdp.spending import budget_of
-from laprasdp.windows.period import Part
+from laprasdp.stream.rehearsal import Empty
+from laprasdp.stream.session import Session
+from laprasdp.stream.spending import budget_of
 
 
 def raise_budget(

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.cli.show import price, records, shorten
-from laprasdp.session import Session
-from laprasdp.windows import WindowedSession
+from laprasdp.periods import WindowedSession
+from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.session import Session
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]

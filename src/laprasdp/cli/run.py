@@ -16,9 +16,9 @@ from laprasdp.cli.rows import Format, Post, Write, members, writer
 from laprasdp.cli.show import budget_line, progress, say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
-from laprasdp.session import Session
-from laprasdp.sql.split import Fragment, split
-from laprasdp.windows import WindowedSession
+from laprasdp.periods import WindowedSession
+from laprasdp.sql.statements import Fragment, split
+from laprasdp.stream.session import Session
 
 
 def run(

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from laprasdp.session import Session
-    from laprasdp.spending import Spending
-    from laprasdp.windows import WindowedSession
+    from laprasdp.periods import WindowedSession
+    from laprasdp.stream.session import Session
+    from laprasdp.stream.spending import Spending
 
 PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
 
@@ -74,7 +74,7 @@ def bar(share: float, size: int = 40) -> str:
 
 def budget_line(of: Session | WindowedSession | Spending) -> str:
     """What is spent of the budget, and what is left; with windows, in the period that has the least."""
-    from laprasdp.windows import WindowedSession
+    from laprasdp.periods import WindowedSession
 
     if isinstance(of, WindowedSession):
         periods = of.remaining

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from laprasdp.cli.show import console, price, records, shorten, table
-from laprasdp.forecast import Forecast
-from laprasdp.spending import Raised, Share
+from laprasdp.stream.rehearsal import Forecast
+from laprasdp.stream.spending import Raised, Share
 
 _SHOWN = 10  # rows of the table by query
 

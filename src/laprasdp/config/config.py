@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp import datasets
-from laprasdp.config.domain import read_domain
-from laprasdp.config.forecast import KEYS, is_forecast, read_count, read_expected
-from laprasdp.config.ledger import Place, read_analysts, read_ledger
+from laprasdp.config.attributes import read_domain
+from laprasdp.config.periods import Windows, read_windows
+from laprasdp.config.place import Place, read_analysts, read_ledger
+from laprasdp.config.predictions import KEYS, is_forecast, read_count, read_expected
 from laprasdp.config.section import Section, placed
-from laprasdp.config.windows import Windows, read_windows
-from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.opening import open_session, read_predictions
 from laprasdp.pacing.pacing import Reading
-from laprasdp.plan import Plan, make_plan, smallest_epsilon
+from laprasdp.periods import WindowedSession, open_windows
+from laprasdp.periods.period import Part
+from laprasdp.periods.terms import Terms
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
-from laprasdp.session import DEFAULT_POLICY, Session
-from laprasdp.sql.split import split
-from laprasdp.windows import WindowedSession, open_windows
-from laprasdp.windows.period import Part
-from laprasdp.windows.terms import Terms
+from laprasdp.queries.domain import Domain
+from laprasdp.sql.statements import split
+from laprasdp.stream.opening import open_session, read_predictions
+from laprasdp.stream.plan import Plan, make_plan, smallest_epsilon
+from laprasdp.stream.session import DEFAULT_POLICY, Session
 
 FILE = "lapras.toml"
 
@@ -186,7 +186,7 @@ class Config:
         Parameters
         ----------
         target_std : float
-            In records; see `laprasdp.plan.smallest_epsilon`.
+            In records; see `laprasdp.stream.plan.smallest_epsilon`.
         predictions : bool
             As in `plan`.
         """

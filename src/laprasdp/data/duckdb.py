@@ -16,13 +16,13 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Categories
 from laprasdp.data.levels import add_level
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
-from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.attribute import Attribute, Categories
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
 
 _NUMBERS = (*INTEGERS, *FLOATS, "DECIMAL")
 _FITS: dict[str, tuple[str, ...]] = {

@@ -11,8 +11,8 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, Column, call
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
 TREE = 128  # more edges than this are joined; up to here a tree of comparisons is as fast
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from laprasdp.domain import Domain
-from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
 
 
 @runtime_checkable

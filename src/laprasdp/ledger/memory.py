@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from laprasdp.ledger.ledger import Entry, Kept, Stamp, Transaction
-from laprasdp.ledger.settings import Settings, check_settings
+from laprasdp.ledger.ledger import Transaction
+from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.record.settings import Settings, check_settings
 
 
 class MemoryLedger:

@@ -14,15 +14,16 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
 
-from laprasdp.domain import Domain
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
-from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
-from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
-from laprasdp.ledger.log import broken
-from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
-from laprasdp.ledger.settings import Settings, check_settings, domain_of
+from laprasdp.ledger.ledger import Transaction
+from laprasdp.ledger.tables import DATASET, ENTRY, HEAD, is_current, upgrade
+from laprasdp.ledger.wal import broken
+from laprasdp.queries.domain import Domain
+from laprasdp.record.entries import Entry, Kept, Release, Stamp
+from laprasdp.record.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
+from laprasdp.record.settings import Settings, check_settings, domain_of
 
 _HELD = weakref.WeakSet[Database]()
 """What this process may have open; POSIX drops its locks on a file when any descriptor of it is closed."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from laprasdp.domain import Domain
+from laprasdp.queries.domain import Domain
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 

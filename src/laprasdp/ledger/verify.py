@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.format import kind_of, read_entry, units_of
-from laprasdp.ledger.ledger import Kept, Raise, Release, Reply
-from laprasdp.ledger.schema import unguarded
 from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
+from laprasdp.ledger.tables import unguarded
 from laprasdp.privacy.accounting import GaussianAccounting, accounting_named
 from laprasdp.privacy.budget import EPSILON_BITS, Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
+from laprasdp.record.entries import Kept, Raise, Release, Reply
+from laprasdp.record.estimate import Estimate
+from laprasdp.record.format import kind_of, read_entry, units_of
 from laprasdp.strategy.measurement import Rows
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, Protocol
 
 from laprasdp.errors import ConfigError
-from laprasdp.pacing.estimate import WarmUp, estimate_unpredicted, warm_up_length
+from laprasdp.pacing.arrivals import WarmUp, estimate_unpredicted, warm_up_length
 from laprasdp.pacing.split import Pools
 
 RESERVE_FLOOR = Fraction(1, 1000)

@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.ledger import Release
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.filter import BasicCharge
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
+from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows, measure_laplace
 

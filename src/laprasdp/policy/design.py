@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laprasdp.belief.measure import best_row
-from laprasdp.domain import Domain
+from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.optimize import optimize_gram

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
-from laprasdp.law import Law
-from laprasdp.ledger.estimate import Estimate
-from laprasdp.ledger.ledger import Entry, Raise, Release, Reply
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
 from laprasdp.pacing.split import shares_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
+from laprasdp.privacy.law import Law
 from laprasdp.privacy.unit import PrivacyUnit
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Entry, Raise, Release, Reply
+from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, measure
 

@@ -15,11 +15,11 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted
-from laprasdp.ledger.estimate import Estimate, Source
-from laprasdp.ledger.ledger import Entry, Release, Reply
 from laprasdp.pacing.competitive import Competitive
 from laprasdp.policy.policy import Grant, Policy, Setting
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Entry, Release, Reply
+from laprasdp.record.estimate import Estimate, Source
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
 

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
-from laprasdp.law import Law
-from laprasdp.ledger.ledger import Release
 from laprasdp.policy.design import Design, Predicted, design
 from laprasdp.policy.policy import Grant, Setting
 from laprasdp.policy.primm import Primm
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
-from laprasdp.query import Query
+from laprasdp.privacy.law import Law
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows, measure_laplace
 

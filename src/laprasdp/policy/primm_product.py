@@ -9,7 +9,6 @@ import numpy as np
 
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
-from laprasdp.ledger.ledger import Release
 from laprasdp.policy.design_product import (
     busy,
     design_product,
@@ -21,7 +20,8 @@ from laprasdp.policy.design_product import (
 from laprasdp.policy.policy import Grant, Setting
 from laprasdp.policy.primm import Primm
 from laprasdp.privacy.budget import MU_BITS
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Marginals, tensor_of
 from laprasdp.strategy.measurement import Rows, measure, quantize

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.predict.judge import meaning
 from laprasdp.predict.log import Log, Provenance, provenance_named
 from laprasdp.predict.model import Context, Predictor
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 
-from laprasdp.domain import Domain
 from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.template import Key
+from laprasdp.queries.domain import Domain
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Bins, Dates, Integers
-from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.predict.template import Key
+from laprasdp.queries.attribute import Attribute, Bins, Dates, Integers
+from laprasdp.queries.domain import Domain
 from laprasdp.sql.syntax import read
 
 Role = Literal["from", "last", "value"]

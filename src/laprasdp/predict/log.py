@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
 from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
+from laprasdp.queries.domain import Domain
 
 Provenance = Literal["public", "private-answers"]
 Ints = npt.NDArray[np.int32]

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.domain import Domain
 from laprasdp.predict.component import Component, decay, normal
 from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
+from laprasdp.queries.domain import Domain
 
 LIMIT = 10_000
 COMBINATIONS = 4_000

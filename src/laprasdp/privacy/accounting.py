@@ -11,12 +11,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetError
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, Budget
 from laprasdp.privacy.filter import BasicCharge, BasicFilter, CellCharge, Charge, Filter, GaussianFilter
 from laprasdp.privacy.gaussian import epsilon_of, mu_of
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 
 AccountingName = Literal["basic", "gaussian"]
 

@@ -12,10 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, MU_SQUARED_LIMIT, Budget
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 
 _MOST = MU_SQUARED_LIMIT * 2**MU_BITS  # no budget is larger, and two such sums fit 64 bits
 

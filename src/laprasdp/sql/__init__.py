@@ -1,6 +1,6 @@
 """SQL in: statements become queries, files become statements."""
 
 from laprasdp.sql.parse import Statement, parse
-from laprasdp.sql.split import Fragment, split
+from laprasdp.sql.statements import Fragment, split
 
 __all__ = ["Fragment", "Statement", "parse", "split"]

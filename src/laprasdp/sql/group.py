@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Categories
-from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import Query, check_classes
+from laprasdp.queries.attribute import Categories
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query, check_classes
 from laprasdp.sql.predicate import Column, Scope
 from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Tensor

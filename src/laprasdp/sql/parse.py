@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from laprasdp.domain import Domain
 from laprasdp.errors import OtherTable, UnsupportedQuery
-from laprasdp.query import Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
 from laprasdp.sql.group import group_by, group_levels, group_queries, order_by
@@ -78,7 +78,7 @@ def parse(text: str, domain: Domain, table: str, shapes: Shapes | None = None) -
 
     Examples
     --------
-    >>> from laprasdp.attribute import Integers
+    >>> from laprasdp.queries.attribute import Integers
     >>> domain = Domain(age=Integers(0, 9))
     >>> parse("SELECT COUNT(*) FROM people WHERE age > 3", domain, "people").queries[0].weights
     array([0, 1])

@@ -13,10 +13,10 @@ from typing import cast
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.attribute import Attribute, Booleans, Categories, Constant, Dates, Flags, Op, spell
-from laprasdp.attribute.base import COMPARE
-from laprasdp.domain import Domain
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
+from laprasdp.queries.attribute import Attribute, Booleans, Categories, Constant, Dates, Flags, Op, spell
+from laprasdp.queries.attribute.base import COMPARE
+from laprasdp.queries.domain import Domain
 from laprasdp.sql import truth
 from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped

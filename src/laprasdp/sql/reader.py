@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from laprasdp.domain import Domain
+from laprasdp.queries.domain import Domain
 from laprasdp.sql.parse import Statement, parse
 from laprasdp.sql.shapes import Shapes
 

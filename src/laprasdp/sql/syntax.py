@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import errors, exp, parse
 
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
-from laprasdp.sql.split import lex
+from laprasdp.sql.statements import lex
 
 MAX_LENGTH = 100_000
 MAX_DEPTH = 30

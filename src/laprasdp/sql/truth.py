@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import check_classes, first_seen
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import check_classes, first_seen
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 NOT = (TRUE, UNKNOWN, FALSE)

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.domain import Domain
+from laprasdp.queries.domain import Domain
 from laprasdp.strategy.dual import Floats
 
 

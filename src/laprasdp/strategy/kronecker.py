@@ -18,12 +18,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, DomainError, UnsupportedQuery
-from laprasdp.marginal import Marginal, Read
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS
-from laprasdp.query import MAX_CLASSES, Integers, Query
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal, Read
+from laprasdp.queries.query import MAX_CLASSES, Integers, Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.optimize import optimize_gram

@@ -18,15 +18,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.columns import Columns
 from laprasdp.errors import BudgetExhausted
-from laprasdp.marginal import Read
 from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, NoiseSource
-from laprasdp.query import Query
+from laprasdp.queries.columns import Columns
+from laprasdp.queries.marginal import Read
+from laprasdp.queries.query import Query
+from laprasdp.queries.workload import Workload
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.threads import blas_threads
-from laprasdp.workload import Workload
 
 GRID_BITS = 24
 """Bits of an optimised strategy's grid: fine enough to lose nothing, coarse enough for int64."""

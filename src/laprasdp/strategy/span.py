@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import Query
+from laprasdp.queries.query import Query
+from laprasdp.queries.workload import Workload
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.threads import blas_threads
-from laprasdp.workload import Workload
 
 _TOLERANCE = 1e-9
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from laprasdp.ledger.schema import METADATA, VERSION_TABLE
+from laprasdp.ledger.tables import METADATA, VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],

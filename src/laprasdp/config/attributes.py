@@ -1,0 +1,104 @@
+"""The domain as `lapras.toml` declares it: one section an attribute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+
+from laprasdp.config.section import Section, placed
+from laprasdp.errors import ConfigError, DomainError
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+
+
+def read_domain(declared: Section) -> Domain:
+    """
+    The domain from the section that holds its attributes.
+
+    Raises
+    ------
+    ConfigError, DomainError
+        The message names file and attribute.
+    """
+    if not declared.names:
+        raise ConfigError(f"{declared.where}: no attribute is declared; each is a section like [domain.age]")
+    attributes = {
+        name: _attribute(declared.section(name, f"domain.{toml_key(name)}")) for name in declared.names
+    }
+    domain: Domain = placed(declared.where, Domain, attributes)
+    return domain
+
+
+def toml_key(name: str) -> str:
+    """An attribute's name as a TOML key."""
+    bare = name.isascii() and name.replace("-", "_").replace("_", "a").isalnum()
+    return name if bare else json.dumps(name, ensure_ascii=False)
+
+
+def _attribute(section: Section) -> Attribute:
+    kind = section.take("type", str)
+    if kind not in _KINDS:
+        raise ConfigError(f"{section.where}: no type {kind!r}; there are {', '.join(_KINDS)}")
+    keys, build = _KINDS[kind]
+    section.only("type", *keys, "nullable")
+    nullable = section.take("nullable", bool, False)
+    attribute: Attribute = placed(section.where, build(section), nullable)
+    return attribute
+
+
+def _integers(section: Section) -> Callable[[bool], Attribute]:
+    low, high = section.take("min"), section.take("max")
+    return lambda nullable: Integers(low, high, nullable=nullable)
+
+
+def _bins(section: Section) -> Callable[[bool], Attribute]:
+    whole = section.take("whole", bool, False)
+    keys = ("start", "stop", "width")
+    edges = section.take("edges", list, None)
+    even = [section.take(key, (int, float), None) for key in keys]
+    if edges is not None and even != [None] * 3:
+        raise ConfigError(f"{section.where}: give edges, or start, stop and width, not both")
+    if edges is None:
+        missing = [key for key, value in zip(keys, even, strict=True) if value is None]
+        if len(missing) == 3:
+            raise ConfigError(f"{section.where}: edges are missing; fill them in, or start, stop and width")
+        if missing:
+            raise ConfigError(f"{section.where}: {missing[0]} is missing; fill it in")
+        edges = _even_edges(section.where, *even)
+    return lambda nullable: Bins(edges, whole=whole, nullable=nullable)
+
+
+def _even_edges(where: str, start: float, stop: float, width: float) -> list[float]:
+    """Edges from `start` to `stop`, exact in decimals: 0.1 thrice is 0.3."""
+    try:
+        first, last, step = (Fraction(repr(number)) for number in (start, stop, width))
+    except ValueError:
+        raise DomainError(f"{where}: start, stop and width must be finite") from None
+    if step <= 0 or last <= first or (last - first) % step:
+        raise DomainError(f"{where}: stop must lie a whole number of widths above start")
+    count = int((last - first) / step)
+    if count > 1_000_000:
+        raise DomainError(f"{where}: {count:,} bins; the limit is 1,000,000: use a larger width")
+    edges = [first + i * step for i in range(count + 1)]
+    return [int(edge) if edge.denominator == 1 else float(edge) for edge in edges]
+
+
+def _categories(section: Section) -> Callable[[bool], Attribute]:
+    values, other = section.take("values", list), section.take("other", bool, False)
+    return lambda nullable: Categories(values, other, nullable=nullable)
+
+
+def _dates(section: Section) -> Callable[[bool], Attribute]:
+    first, last, step = section.take("first"), section.take("last"), section.take("step", (int, str), 1)
+    return lambda nullable: Dates(first, last, step, nullable=nullable)
+
+
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section], Callable[[bool], Attribute]]]] = {
+    "integers": (("min", "max"), _integers),
+    "bins": (("edges", "start", "stop", "width", "whole"), _bins),
+    "categories": (("values", "other"), _categories),
+    "dates": (("first", "last", "step"), _dates),
+    "booleans": ((), lambda section: lambda nullable: Booleans(nullable=nullable)),
+}
+"""Type to its keys, and to what reads them."""

@@ -1,0 +1,7 @@
+"""Windows: a table that grows, in periods of a date attribute that have a budget each."""
+
+from laprasdp.periods.opening import open_windows
+from laprasdp.periods.period import Period
+from laprasdp.periods.windowed import WindowedSession
+
+__all__ = ["Period", "WindowedSession", "open_windows"]

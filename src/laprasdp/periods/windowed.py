@@ -1,0 +1,398 @@
+"""A windowed session: one session a period, and statements that are asked of all periods they touch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from typing import Any
+
+from laprasdp.data.table import Table
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.ledger.ledger import Shelf
+from laprasdp.periods.period import DAY, Part, Period, dates_of, next_period
+from laprasdp.periods.route import route
+from laprasdp.periods.terms import Terms
+from laprasdp.periods.total import added
+from laprasdp.policy.policy import Policy
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.noise import NoiseSource
+from laprasdp.queries.attribute import Dates
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Refusal, Reply, Stamp
+from laprasdp.record.settings import Settings, domain_of
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.plan import Plan, describe
+from laprasdp.stream.session import Session, now
+from laprasdp.stream.shown import Prices
+
+Read = Callable[[Part, Any], Table]
+Settled = dict[str, tuple[Reply, Prices]]
+
+
+class WindowedSession:
+    """
+    Answers statements over a table in periods of a date attribute, each under a budget of its own.
+
+    Parameters
+    ----------
+    domain : Domain
+        From the first period to the last.
+    attribute : str
+        The date attribute.
+    periods : sequence of Period
+        One after another, without a gap.
+    tables : sequence of Table
+        The rows of each.
+    name : str
+        How statements call the table.
+    terms : Terms
+    shelf : Shelf
+        Keeps a ledger for each period, under ``name@first date``.
+    noise : NoiseSource
+    public : bool
+        The table is declared public, so seeded noise may be used to study the mechanism.
+    read : callable
+        The table of a further period, from its part and a source.
+    step : int, str or None
+        Of the periods, where they have one.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
+
+    Raises
+    ------
+    LedgerError
+        A period was declared otherwise before, or overlaps one that was.
+
+    Notes
+    -----
+    **Privacy.**  Assumes what `Session` assumes, and that the rows of a declared period do not change.
+    Guarantees that everything shown is (ε, δ)-differentially private with the budget of a period for what
+    one unit has in that period: a row, which lies in one period; or a person's rows of one period, so that
+    budgets add up over the periods in which that person has any (docs/proofs/windows.md).
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        attribute: str,
+        periods: Iterable[Period],
+        tables: Iterable[Table],
+        *,
+        name: str,
+        terms: Terms,
+        shelf: Shelf,
+        noise: NoiseSource,
+        public: bool,
+        read: Read,
+        step: int | str | None = None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._domain, self._attribute, self._name, self._terms = domain, attribute, name, terms
+        self._shelf, self._noise, self._public, self._clock = shelf, noise, public, clock
+        self._read, self._step = read, step
+        self._parts: dict[str, Part] = {}
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.RLock()
+        parts = [Part.of(domain, attribute, period) for period in periods]
+        self._open(domain, parts, tables)
+
+    @property
+    def domain(self) -> Domain:
+        """What statements are over: all periods together."""
+        return self._domain
+
+    @property
+    def name(self) -> str:
+        """How statements call the table."""
+        return self._name
+
+    @property
+    def attribute(self) -> str:
+        """The date attribute that periods are made of."""
+        return self._attribute
+
+    @property
+    def periods(self) -> tuple[Period, ...]:
+        """The periods, in order."""
+        return tuple(part.period for part in self._parts.values())
+
+    @property
+    def unit(self) -> str:
+        """What charges are measured in: ε or μ²."""
+        return next(iter(self._sessions.values())).unit
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """What is spent of each period's budget, in `unit`."""
+        return self._each(lambda session: session.spent)
+
+    @property
+    def remaining(self) -> dict[str, float]:
+        """What is left of each period's budget, in `unit`."""
+        return self._each(lambda session: session.remaining)
+
+    @property
+    def epsilon_spent(self) -> dict[str, float]:
+        """ε at the budget's δ for all that was released of each period."""
+        return self._each(lambda session: session.epsilon_spent)
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """The whole budget of each period."""
+        return {name: session.budget for name, session in self._sessions.items()}
+
+    def period(self, name: str) -> Session:
+        """
+        The session of one period: its setting, policy, accounting and plan.
+
+        Raises
+        ------
+        ConfigError
+            There is no such period.
+        """
+        if name not in self._sessions:
+            raise ConfigError(f"no period of {self._attribute} begins on {name}")
+        return self._sessions[name]
+
+    def plan(self, period: str | None = None) -> Plan:
+        """Expected errors of what is asked of one period, the last if none is named; no data, no charge."""
+        return self.period(period or list(self._sessions)[-1]).plan()
+
+    def parse(self, text: str) -> Statement:
+        """Read a statement without asking it: what it means, or why it cannot be asked."""
+        return self._reader.parse(text)
+
+    def admit(self, analyst: str | None) -> None:
+        """Whether this analyst may ask at all; see `Session.admit`."""
+        next(iter(self._sessions.values())).admit(analyst)
+
+    def ask(
+        self, statement: str | Query | Statement, *, analyst: str | None = None
+    ) -> Answer | GroupedAnswer:
+        """
+        Answer one statement, at once, as the sum of what each period that it touches answers.
+
+        Parameters
+        ----------
+        statement : str, Query or Statement
+            SQL text; or a query made in Python, over `domain`.
+        analyst : str, optional
+            Who asks; a cap of this name holds in each period.
+
+        Returns
+        -------
+        Answer or GroupedAnswer
+            Of `WindowedAnswer`.
+
+        Raises
+        ------
+        UnsupportedQuery
+            The statement cannot be asked.  It costs nothing.
+        BudgetExhausted
+            A period has nothing left for it; then it costs nothing in any.
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledgers cannot keep it; nothing is shown.
+
+        Notes
+        -----
+        **Privacy.**  As for `Session.ask`, with the ledgers of all touched periods in one transaction.
+        """
+        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
+        with self._lock:
+            parsed = self._parsed(statement)
+            places, asked = route(parsed, self._parts)
+            stamp = Stamp(self._clock(), analyst, parsed.text)
+            try:
+                settled = self._settle(stamp, asked)
+            except _Refused as stop:  # what was released for it elsewhere is taken back
+                self._refuse(stamp, asked, stop)
+                raise BudgetExhausted(stop.reason) from None
+            shown = {
+                name: self._sessions[name].show(asked[name], reply, prices)
+                for name, (reply, prices) in settled.items()
+            }
+            return added(parsed, places, shown)
+
+    def ask_many(
+        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
+    ) -> Iterator[Answer | GroupedAnswer]:
+        """Answer statements one after another, each at once; see `Session.ask_many`."""
+        for statement in statements:
+            yield self.ask(statement, analyst=analyst)
+
+    def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
+        """
+        Go on with a larger budget for one period: an act of the curator that its ledger records.
+
+        Raises
+        ------
+        ConfigError
+            There is no such period.
+        BudgetError
+            As from `Session.raise_budget`.
+        """
+        with self._lock:
+            self.period(period).raise_budget(budget, analyst=analyst)
+
+    def add_period(self, period: Period | None = None, *, source: Any = None) -> Period:
+        """
+        Declare one more period, whose rows are all there by now; it brings its own budget.
+
+        Parameters
+        ----------
+        period : Period, optional
+            That begins on the day after the last one; the next step where periods have a step.
+        source : path, Arrow table, pandas or Polars data frame, or Table, optional
+            Where its rows are; a `Table` is of the period alone.  The source that was opened otherwise.
+
+        Returns
+        -------
+        Period
+
+        Raises
+        ------
+        ConfigError
+            No period is given, and there is no step.
+        DomainError
+            It does not follow the last one, or cuts a step of the attribute.
+        LedgerError
+            It was declared otherwise before, or overlaps one that was.
+        """
+        with self._lock:
+            dates = dates_of(self._domain, self._attribute)
+            if period is None:
+                if self._step is None:
+                    raise ConfigError("the periods have no step: say which one is next")
+                period = next_period(dates, self._step)
+            if period.first != dates.last + DAY:
+                raise DomainError(f"the next period begins on {dates.last + DAY}, not on {period.first}")
+            longer = Dates(dates.first, period.last, dates.step)
+            domain = Domain(
+                (name, longer if name == self._attribute else self._domain[name]) for name in self._domain
+            )
+            part = Part.of(domain, self._attribute, period)
+            self._open(domain, [part], [self._read(part, source)])
+            return period
+
+    def _open(self, domain: Domain, parts: list[Part], tables: Iterable[Table]) -> None:
+        """Open a session for each part; periods that are new are recorded, all of them or none."""
+        begun = [self._terms.before(part, domain, self._name) for part in parts]
+        opened = list(zip(parts, tables, begun, strict=True))
+        recorded = self._shelf.settings()
+        self._check(parts, recorded)
+        found: dict[str, Session] = {}
+        for part, table, before in opened:
+            if self._kept(part.period) in recorded:
+                found[part.period.name] = self._session(part, table, *before)
+        with self._shelf.together():
+            self._check(parts, self._shelf.settings())
+            for part, table, before in opened:
+                if part.period.name not in found:
+                    found[part.period.name] = self._session(part, table, *before)
+        self._domain, self._reader = domain, Reader(domain, self._name)
+        self._parts |= {part.period.name: part for part in parts}
+        self._sessions |= {part.period.name: found[part.period.name] for part in parts}
+
+    def _session(self, part: Part, table: Table, policy: Policy, predicted: list[str]) -> Session:
+        try:
+            return Session(
+                table,
+                policy,
+                noise=self._noise,
+                ledger=self._shelf.ledger(self._kept(part.period)),
+                public=self._public,
+                predicted=predicted,
+                caps=self._terms.caps,
+                clock=self._clock,
+            )
+        except LedgerError as error:
+            raise LedgerError(f"the period {part.period}: {error}") from None
+
+    def _kept(self, period: Period) -> str:
+        return f"{self._name}@{period.name}"
+
+    def _check(self, parts: list[Part], begun: Mapping[str, Settings]) -> None:
+        """Rows of a period that the shelf has never get another budget."""
+        for name, settings in begun.items():
+            if not name.startswith(f"{self._name}@"):
+                continue
+            domain = domain_of(settings)
+            if self._attribute not in domain.names:
+                raise LedgerError(f"the ledger has {name}, which is no period of {self._attribute}")
+            dates = dates_of(domain, self._attribute)
+            other = Period(dates.first, dates.last)
+            for period in (part.period for part in parts):
+                same = (period.first, period.last) == (other.first, other.last)
+                if other.overlaps(period) and not same:
+                    raise LedgerError(f"the period {period} overlaps {other}, which the ledger has")
+
+    def _parsed(self, statement: str | Query | Statement) -> Statement:
+        if isinstance(statement, str):
+            return self.parse(statement)
+        if isinstance(statement, Query):
+            statement = Statement(text=describe(statement), queries=(statement.canonical(),))
+        if not isinstance(statement, Statement):
+            raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
+        if any(query.domain != self._domain for query in statement.queries):
+            raise DomainError("the query is over another domain than that of the periods")
+        return statement
+
+    def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> Settled:
+        """Decide about a statement in each period; all outcomes are kept together, or none."""
+        settled: Settled = {}
+        with self._joint(asked) as stack:
+            turns = {name: stack.enter_context(self._sessions[name].turn(stamp)) for name in asked}
+            for name, turn in turns.items():  # before anything is measured
+                refusal = turn.refusal(asked[name].queries)
+                if refusal is not None:
+                    raise _Refused(name, refusal)
+            for name, turn in turns.items():
+                try:
+                    outcome, prices = turn.settle(asked[name].queries)
+                except BudgetExhausted as error:
+                    raise _Refused(name, Refusal(asked[name].queries, str(error))) from None
+                if isinstance(outcome, Refusal):
+                    raise _Refused(name, outcome)
+                settled[name] = outcome, prices
+        return settled
+
+    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: _Refused) -> None:
+        """Keep the refusal in each period; it takes a place in the stream of the one that refuses only."""
+        with self._joint(asked) as stack:
+            for name, statement in asked.items():
+                own = name == stop.period
+                refusal = stop.refusal if own else Refusal(statement.queries, stop.reason, counted=False)
+                stack.enter_context(self._sessions[name].turn(stamp)).append(refusal)
+
+    @contextmanager
+    def _joint(self, names: Iterable[str]) -> Iterator[ExitStack]:
+        """One transaction for those of several periods that are entered inside the block."""
+        ended = False
+        try:
+            with self._shelf.together(), ExitStack() as stack:
+                yield stack
+                ended = True
+        except BaseException:
+            for name in names if ended else ():  # each has ended, but all together may not be kept
+                self._sessions[name].doubt()
+            raise
+
+    def _each(self, of: Callable[[Session], float]) -> dict[str, float]:
+        with self._lock:
+            return {name: of(session) for name, session in self._sessions.items()}
+
+
+class _Refused(Exception):
+    """A period refuses its part of a statement."""
+
+    def __init__(self, period: str, refusal: Refusal) -> None:
+        super().__init__(period, refusal)
+        self.period, self.refusal = period, refusal
+        self.reason = f"the period from {period}: {refusal.reason}"

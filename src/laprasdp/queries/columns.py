@@ -1,0 +1,197 @@
+"""Distinct columns of a workload over a product domain that is never written out.
+
+Cells on which every query of a workload has the same weight are one column.  Attributes are taken one
+after another: a *state* says, for each query, which part of its tensor is left; states that are alike
+merge at once, so the work follows the number of distinct columns and not the number of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import MAX_CLASSES, Integers, Query
+
+MAX_COLUMNS = 500_000
+_ENTRIES = 2**26  # queries times columns
+_CHUNK = 2**26  # bytes of states looked at together
+
+
+@dataclass(frozen=True)
+class Columns:
+    """
+    The distinct columns of a workload, and the way from a cell to its column.
+
+    Attributes
+    ----------
+    values : (m, p) int64 array
+        Weight of each query on each distinct column.
+    axes : tuple of int
+        The attributes that any query names, ascending.
+    labels : tuple of (levels,) int arrays
+        Joint class of each level of each of these attributes.
+    steps : tuple of (states, classes) int arrays
+        State and class to the next state; the last states are the columns.
+    """
+
+    values: Integers
+    axes: tuple[int, ...]
+    labels: tuple[npt.NDArray[Any], ...]
+    steps: tuple[npt.NDArray[np.intp], ...]
+
+    def locate(self, levels: Mapping[int, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.intp]:
+        """
+        The column of each of some cells.
+
+        Parameters
+        ----------
+        levels : mapping of axis to (rows,) int array
+
+        Returns
+        -------
+        (rows,) int array
+        """
+        state = np.zeros(rows, dtype=np.intp)
+        for axis, labels, step in zip(self.axes, self.labels, self.steps, strict=True):
+            state = step[state, labels[levels[axis]]]
+        return state
+
+    def spread(self, template: Query, amounts: Integers) -> Query:
+        """
+        The query whose weight on a cell is the amount of the cell's column.
+
+        Parameters
+        ----------
+        template : Query
+            Any query of the domain.
+        amounts : (p,) int array
+
+        Raises
+        ------
+        UnsupportedQuery
+            The joint classes pass ``MAX_CLASSES``.
+        """
+        state = np.zeros((), dtype=np.intp)
+        for step in self.steps:
+            if state.size * step.shape[1] > MAX_CLASSES:
+                raise UnsupportedQuery(f"the charge tells more than {MAX_CLASSES:,} classes of cells apart")
+            state = step[state]
+        classes = object.__new__(Query)
+        classes.domain, classes.axes, classes.labels = template.domain, self.axes, self.labels
+        return classes.spread(amounts[state])
+
+
+def distinct_columns(queries: Sequence[Query]) -> Columns:
+    """
+    Merge the cells on which all queries agree.
+
+    Parameters
+    ----------
+    queries : sequence of m queries over one domain
+
+    Raises
+    ------
+    UnsupportedQuery
+        More than ``MAX_COLUMNS`` distinct columns, or fewer with more than 134 queries.
+
+    Notes
+    -----
+    Time :math:`O(m \\sum_d s_d c_d)` for :math:`s_d` states before attribute d and its :math:`c_d`
+    joint classes, and sorting them.
+    """
+    domain = queries[0].domain
+    axes = sorted({axis for query in queries for axis in query.axes})
+    limit = min(MAX_COLUMNS, _ENTRIES // len(queries))
+    _check(domain, axes, _least(queries), limit)
+    trees = [_transitions(query) for query in queries]
+    states = np.zeros((1, len(queries)), dtype=np.uint32)
+    labels, steps = [], []
+    for axis in axes:
+        naming = [i for i, query in enumerate(queries) if axis in query.axes]
+        stack = np.stack([queries[i].labels[queries[i].axes.index(axis)] for i in naming], axis=1)
+        classes, joint = _unique_rows(stack)
+        labels.append(joint)
+        moves = [trees[i].tables[queries[i].axes.index(axis)][:, classes[:, k]] for k, i in enumerate(naming)]
+        states, step = _advance(states, naming, moves)
+        steps.append(step)
+        _check(domain, axes, len(states), limit)
+    values = np.stack([tree.leaves[states[:, i]] for i, tree in enumerate(trees)])
+    return Columns(values, tuple(axes), tuple(labels), tuple(steps))
+
+
+def _least(queries: Sequence[Query]) -> int:
+    """Columns that the queries over one attribute alone tell apart: all combinations of their classes."""
+    alone: dict[int, list[npt.NDArray[Any]]] = {}
+    for query in queries:
+        if len(query.axes) == 1:
+            alone.setdefault(query.axes[0], []).append(query.weights.reshape(-1)[query.labels[0]])
+    return math.prod(len(_unique_rows(np.stack(labels, axis=1))[0]) for labels in alone.values())
+
+
+def _check(domain: Domain, axes: Sequence[int], columns: int, limit: int) -> None:
+    if columns > limit:
+        widest = max(axes, key=lambda axis: domain.shape[axis])
+        raise UnsupportedQuery(
+            f"the workload tells at least {columns:,} columns apart; the limit is {limit:,}: "
+            f"coarsen {domain.names[widest]} ({domain.shape[widest]:,} levels) or predict fewer queries"
+        )
+
+
+@dataclass(frozen=True)
+class _Tree:
+    tables: list[npt.NDArray[np.uint32]]  # (nodes, classes) to nodes, one an axis
+    leaves: Integers
+
+
+def _transitions(query: Query) -> _Tree:
+    """The query's tensor as a chain of tables: equal sub-tensors are one node."""
+    nodes = query.weights[np.newaxis]
+    tables = []
+    for classes in query.weights.shape:
+        parts = nodes.reshape(len(nodes) * classes, *nodes.shape[2:])
+        numbers: dict[bytes, int] = {}
+        ids = np.array([numbers.setdefault(part.tobytes(), len(numbers)) for part in parts], dtype=np.uint32)
+        tables.append(ids.reshape(len(nodes), classes))
+        nodes = parts[np.unique(ids, return_index=True)[1]]
+    return _Tree(tables, nodes.reshape(-1))
+
+
+def _advance(
+    states: npt.NDArray[np.uint32], naming: list[int], moves: list[npt.NDArray[np.uint32]]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
+    """All states after one more attribute, merged, and where each (state, class) leads."""
+    classes = moves[0].shape[1]
+    rows = max(1, _CHUNK // (4 * states.shape[1] * classes))
+    found, inverse = [], []
+    for start in range(0, len(states), rows):
+        part = np.repeat(states[start : start + rows, np.newaxis], classes, axis=1)
+        for query, move in zip(naming, moves, strict=True):
+            part[:, :, query] = move[states[start : start + rows, query]]
+        unique, where = _unique_rows(part.reshape(-1, states.shape[1]))
+        found.append(unique)
+        inverse.append(where)
+    if len(found) == 1:
+        return found[0], inverse[0].reshape(-1, classes)
+    merged, where = _unique_rows(np.concatenate(found))
+    offsets = np.cumsum([0, *(len(unique) for unique in found)])
+    step = np.concatenate([where[offset + part] for offset, part in zip(offsets, inverse, strict=False)])
+    return merged, step.reshape(-1, classes)
+
+
+def _unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Distinct rows and the place of each row among them; exact, by bytes."""
+    top = int(rows.max(initial=0))
+    narrow = np.ascontiguousarray(
+        rows.astype(np.uint8 if top < 2**8 else np.uint16 if top < 2**16 else np.uint32)
+    )
+    width = math.prod(narrow.shape[1:]) * narrow.itemsize
+    opaque = narrow.view(np.dtype((np.void, width))).reshape(-1)
+    _, first, inverse = np.unique(opaque, return_index=True, return_inverse=True)
+    return rows[first], inverse.reshape(-1)

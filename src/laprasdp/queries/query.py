@@ -1,0 +1,338 @@
+"""A query: one integer weight for every cell, kept as a small tensor over classes of levels.
+
+A query groups the levels of each attribute it names into the few classes it tells apart and holds one
+weight for every tuple of classes, so the number of cells never matters to it.  The canonical form has
+no class too many: two statements that mean the same on the domain are one query, equal and of one hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
+
+Integers = npt.NDArray[np.int64]
+
+MAX_CLASSES = 1_000_000
+MAX_WEIGHT = 2**40
+
+
+class Query:
+    """
+    A linear counting query with integer weights, in canonical form.
+
+    Parameters
+    ----------
+    domain : Domain
+    labels : mapping of attribute name to (levels,) int array
+        The class of each level; any numbering.
+    weights : (c_1, …, c_k) int array
+        One axis for each entry of `labels`, in the order of the mapping.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Positions of the attributes on which the weight really depends, ascending.
+    labels : tuple of (levels,) int arrays
+        Class of each level, numbered by first appearance; one array an axis.
+    weights : (c_1, …, c_k) int64 array
+
+    Raises
+    ------
+    UnsupportedQuery
+        The tensor passes ``MAX_CLASSES`` entries, or a weight passes ``MAX_WEIGHT``.
+
+    Examples
+    --------
+    >>> from laprasdp.queries.attribute import Integers
+    >>> domain = Domain(age=Integers(0, 4))
+    >>> Query.count(domain, age=[1, 2]) == Query(domain, {"age": [7, 9, 9, 7, 7]}, {7: 0, 9: 1})
+    True
+    """
+
+    __slots__ = ("__dict__", "axes", "domain", "labels", "weights")
+
+    def __init__(
+        self,
+        domain: Domain,
+        labels: Mapping[str, Sequence[int] | npt.NDArray[Any]],
+        weights: npt.ArrayLike | Mapping[int, int],
+    ) -> None:
+        given = [np.asarray(column, dtype=np.int64) for column in labels.values()]
+        for name, column in zip(labels, given, strict=True):
+            if column.shape != (domain[name].size,):
+                raise DomainError(f"{name} has {domain[name].size} levels, not {column.size}")
+        if isinstance(weights, Mapping):
+            names = sorted(weights)
+            given = [np.searchsorted(names, column) for column in given]
+            weights = [weights[name] for name in names]
+        tensor = np.asarray(weights)
+        if tensor.dtype.kind not in "biu" and tensor.size:
+            raise UnsupportedQuery("the weights of a query are whole numbers; scale the query and divide")
+        check_classes(tensor.shape, list(labels))
+        if tensor.size and max(int(tensor.max()), -int(tensor.min())) > MAX_WEIGHT:
+            raise UnsupportedQuery(f"a weight passes the limit of {MAX_WEIGHT:,}")
+        order = sorted(range(len(given)), key=lambda i: domain.axis(list(labels)[i]))
+        axes = [domain.axis(list(labels)[i]) for i in order]
+        self._fill(domain, axes, [given[i] for i in order], np.transpose(tensor, order).astype(np.int64))
+
+    def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Any], weights: Integers) -> None:
+        occurring, columns = [], []
+        for labelling in labels:
+            seen, _, column = first_seen(labelling)
+            occurring.append(seen)
+            columns.append(column)
+        weights = weights[np.ix_(*occurring)] if occurring else weights
+        kept_axes: list[int] = []
+        kept_labels: list[npt.NDArray[Any]] = []
+        for axis, column in zip(axes, columns, strict=True):
+            place = len(kept_axes)
+            slices = np.moveaxis(weights, place, 0)
+            numbers: dict[bytes, int] = {}
+            merged = np.array([numbers.setdefault(part.tobytes(), len(numbers)) for part in slices])
+            if len(numbers) < len(merged):
+                weights = np.moveaxis(slices[first_seen(merged)[1]], 0, place)
+            if len(numbers) == 1:
+                weights = weights.squeeze(place)
+            else:
+                kept_axes.append(axis)
+                kept_labels.append(_narrow(merged[column]))
+        self.domain, self.axes, self.labels = domain, tuple(kept_axes), tuple(kept_labels)
+        self.weights = np.array(weights, dtype=np.int64, order="C")
+        for array in (*self.labels, self.weights):
+            array.setflags(write=False)
+
+    @classmethod
+    def count(cls, domain: Domain, /, **values: Any) -> Query:
+        """
+        Number of rows whose attributes take one of the given values.
+
+        Parameters
+        ----------
+        domain : Domain
+        **values : a value or an iterable of values
+            In the spelling of the domain: integers, bin labels, categories, ISO dates, None for NULL.
+
+        Examples
+        --------
+        >>> from laprasdp.queries.attribute import Integers
+        >>> Query.count(Domain(age=Integers(0, 9)), age=range(3, 5)).weights
+        array([0, 1])
+        """
+        labels = {}
+        for name, wanted in values.items():
+            if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+                wanted = [wanted]
+            attribute = domain[name]
+            levels = {attribute.label(level): level for level in range(attribute.size)}
+            column = np.zeros(attribute.size, dtype=np.int64)
+            for value in wanted:
+                if value not in levels:
+                    raise DomainError(f"{value!r} is not a declared value of {name}")
+                column[levels[value]] = 1
+            labels[name] = column
+        tensor = np.zeros((2,) * len(labels), dtype=np.int64)
+        tensor[(1,) * len(labels)] = 1
+        return cls(domain, labels, tensor)
+
+    @classmethod
+    def constant(cls, domain: Domain, weight: int) -> Query:
+        """The query with the same weight on every cell."""
+        return cls(domain, {}, np.array(weight, dtype=np.int64))
+
+    @classmethod
+    def everywhere(cls, domain: Domain, amount: int) -> Query:
+        """The function with the same amount on every cell, also one above the limit of weights."""
+        return cls.constant(domain, 1).spread(np.array(amount, dtype=np.int64))
+
+    @classmethod
+    def over(
+        cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Integers
+    ) -> Query:
+        """The function of the cells with these classes and weights, neither checked nor merged."""
+        result = object.__new__(cls)
+        result.domain, result.axes, result.labels, result.weights = domain, axes, labels, weights
+        return result
+
+    def spread(self, weights: Integers) -> Query:
+        """The function of the cells with these weights on the classes of this query; not canonical."""
+        return Query.over(self.domain, self.axes, self.labels, weights)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes on which the weight depends."""
+        return tuple(self.domain.names[axis] for axis in self.axes)
+
+    @property
+    def sensitivity(self) -> int:
+        """Largest absolute weight of a cell: how much one row can change the answer."""
+        return int(np.abs(self.weights).max())
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the weight is 0 on every cell: no table of this domain can change the answer."""
+        return not self.weights.any()
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical form: the same for every statement of the same meaning."""
+        digest = hashlib.sha256(repr((self.axes, self.weights.shape)).encode())
+        for labels in self.labels:
+            digest.update(labels.astype("<u4").tobytes())
+        digest.update(self.weights.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and self.key == other.key and self.domain == other.domain
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        classes = "×".join(map(str, self.weights.shape)) or "1"
+        return f"Query({', '.join(self.names) or 'all rows'}; {classes})"
+
+    def vector(self) -> Integers:
+        """
+        The weight of every cell, for domains small enough to write out.
+
+        Returns
+        -------
+        (n,) int64 array
+            Cells in C order of the domain's shape.
+        """
+        check_classes(self.domain.shape, self.domain.names, what="domain written out")
+        index: list[Any] = [self.labels[self.axes.index(a)] for a in self.axes]
+        tensor = self.weights[np.ix_(*index)] if index else self.weights
+        shape = [size if axis in self.axes else 1 for axis, size in enumerate(self.domain.shape)]
+        return np.broadcast_to(tensor.reshape(shape), self.domain.shape).reshape(-1)
+
+    def answer(self, marginal: Marginal) -> int:
+        """
+        The exact answer, from counts over at least the attributes in `axes`.  Private.
+        """
+        index = tuple(
+            column[marginal.levels[axis]] for axis, column in zip(self.axes, self.labels, strict=True)
+        )
+        weights = np.broadcast_to(self.weights[index], marginal.counts.shape)
+        if self.sensitivity < 2**20:
+            return int(weights @ marginal.counts)
+        return sum(map(int.__mul__, map(int, weights), map(int, marginal.counts)))
+
+    def combine(self, other: Query, how: Callable[[Integers, Integers], Integers]) -> Query:
+        """
+        The query whose weight is ``how(weight of self, weight of other)`` on every cell.
+
+        The classes of the result are the common refinement; they are not merged again, so a long sum
+        stays cheap (the result is not canonical; wrap it in `canonical` where a key is needed).
+        """
+        axes = sorted({*self.axes, *other.axes})
+        labels, mine, theirs = [], [], []
+        for axis in axes:
+            a = self.labels[self.axes.index(axis)] if axis in self.axes else None
+            b = other.labels[other.axes.index(axis)] if axis in other.axes else None
+            joint, in_a, in_b = _refine(a, b)
+            labels.append(joint)
+            mine.append(in_a)
+            theirs.append(in_b)
+        names = [self.domain.names[axis] for axis in axes]
+        check_classes([int(joint.max()) + 1 for joint in labels], names)
+        weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
+        return Query.over(self.domain, tuple(axes), tuple(labels), weights)
+
+    def canonical(self) -> Query:
+        """The same query without a class too many."""
+        result = object.__new__(Query)
+        result._fill(self.domain, self.axes, self.labels, self.weights)
+        return result
+
+    def dot(self, other: Query) -> float:
+        """Sum over all cells of the product of the two weights: an entry of the Gram matrix."""
+        left, right = self.weights.astype(float), other.weights.astype(float)
+        scale, sizes = 1.0, self.domain.shape
+        for axis in reversed(range(len(sizes))):
+            a = self.axes.index(axis) if axis in self.axes else None
+            b = other.axes.index(axis) if axis in other.axes else None
+            if a is not None and b is not None:
+                p, q = self.weights.shape[a], other.weights.shape[b]
+                pairs = self.labels[a].astype(np.int64) * q + other.labels[b]
+                table = np.bincount(pairs, minlength=p * q).reshape(p, q).astype(float)
+                left = np.moveaxis(np.tensordot(left, table, axes=(a, 0)), -1, a)
+            elif a is not None:
+                left = np.tensordot(left, np.bincount(self.labels[a]).astype(float), axes=(a, 0))
+            elif b is not None:
+                right = np.tensordot(right, np.bincount(other.labels[b]).astype(float), axes=(b, 0))
+            else:
+                scale *= sizes[axis]
+        return float(np.sum(left * right)) * scale
+
+
+def check_classes(shape: Sequence[int], names: Sequence[str], *, what: str = "query") -> None:
+    """Refuse a tensor that is too large, saying what to coarsen."""
+    size = math.prod(shape)
+    if size > MAX_CLASSES:
+        widest = max(range(len(shape)), key=lambda i: shape[i])
+        raise UnsupportedQuery(
+            f"the {what} tells {size:,} classes of cells apart; the limit is {MAX_CLASSES:,}: "
+            f"name fewer attributes or coarsen {names[widest]} ({shape[widest]:,} classes)"
+        )
+
+
+def _narrow(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
+
+
+def first_seen(
+    labels: npt.NDArray[Any],
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """
+    The distinct labels in order of appearance, where each appears first, and all labels so renumbered.
+
+    Parameters
+    ----------
+    labels : (levels,) int array
+        Of at least one level.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in first_seen(np.array([7, 2, 7, 9]))]
+    [[7, 2, 9], [0, 1, 3], [0, 1, 0, 2]]
+    """
+    names, levels = labels, np.arange(len(labels))
+    if labels.min() < 0 or labels.max() > 4 * len(labels) + 64:  # too sparse for a table of them all
+        names = np.unique(labels, return_inverse=True)[1]
+    table = np.empty(int(names.max()) + 1, dtype=np.intp)
+    table[names[::-1]] = levels[::-1]  # of several levels, the one assigned last stays
+    places = np.flatnonzero(table[names] == levels)
+    table[names[places]] = levels[: len(places)]
+    return labels[places], places, table[names]
+
+
+def _refine(
+    a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+    """Common refinement of two groupings of the same levels, and each joint class's class in both."""
+    if a is None or b is None:
+        labels = a if a is not None else b
+        assert labels is not None
+        classes = np.arange(int(labels.max()) + 1)
+        return labels, classes if a is not None else None, classes if b is not None else None
+    width = int(b.max()) + 1
+    pairs, _, joint = first_seen(a.astype(np.int64) * width + b)
+    return _narrow(joint), pairs // width, pairs % width
+
+
+def _indexed(weights: Integers, index: Sequence[npt.NDArray[Any] | None]) -> Integers:
+    """Weights indexed by joint classes; axes the query does not name have length one."""
+    named = [part for part in index if part is not None]
+    tensor = weights[np.ix_(*named)] if named else weights
+    return tensor.reshape([1 if part is None else len(part) for part in index])

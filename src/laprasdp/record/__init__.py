@@ -1,0 +1,1 @@
+"""What happened: entries, estimates and settings as frozen data, with the law of their form."""

@@ -1,0 +1,344 @@
+"""Answers: an unbiased value with its exact error, where it came from and what it cost; and what can be made
+of released values for free: counts that are not negative, whole, or agree with their total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.errors import ConfigError
+from laprasdp.privacy.law import Law, expected_error, half_width
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    The answer of one query.
+
+    Attributes
+    ----------
+    query : str
+        The statement, or a description where it was asked without one.
+    value : float
+        Unbiased; it may be negative where the true count is near zero.
+    std : float
+        Exact standard deviation of the error, in records.
+    source : {"predicted", "measured", "cache", "replay", "histogram", "background", "constant"}
+        The release before the stream; fresh noise; a combination of earlier answers; an earlier answer of
+        the same query; the noisy histogram; all that was released so far; or a count that no table of this
+        domain can change.
+    charge : float
+        ε under basic accounting, μ² under Gaussian; 0 for all but "measured".
+    remaining : float
+        What was left after it, in the same unit.
+    group : dict
+        Attribute to value, for a group of a GROUP BY.
+    law : {"gaussian", "laplace"}
+        The law of the error.
+    parts : float
+        Of how many Laplace variables it is the sum.
+    simulated : bool
+        The noise was seeded, so nothing is protected.
+    """
+
+    query: str
+    value: float
+    std: float
+    source: str
+    charge: float
+    remaining: float
+    group: dict[str, Any] | None = None
+    law: Law = "gaussian"
+    parts: float = 1.0
+    simulated: bool = False
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """
+        The symmetric interval that covers the true answer with probability `level`, exactly.
+
+        Parameters
+        ----------
+        level : float
+            Strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> low, high = Answer("q", 100.0, 10.0, "measured", 0.1, 0.9).interval(0.95)
+        >>> round(low, 2), round(high, 2)
+        (80.4, 119.6)
+        """
+        if not 0 < level < 1:
+            raise ConfigError(f"a level lies strictly between 0 and 1, not {level!r}")
+        half = half_width(level, self.std, self.law, self.parts)
+        return self.value - half, self.value + half
+
+    @property
+    def nonnegative(self) -> float:
+        """The value, or 0 where noise made it negative: closer to a true count, but no longer unbiased."""
+        return max(self.value, 0.0)
+
+    @property
+    def rounded(self) -> int:
+        """`nonnegative` as a whole number: what a count looks like.  The interval stays that of the value."""
+        return round(self.nonnegative)
+
+    @property
+    def expected_error(self) -> float:
+        """Expected absolute error, in records."""
+        return expected_error(self.std, self.law, self.parts)
+
+    def row(self, level: float = 0.95) -> dict[str, Any]:
+        """The answer as plain data, as ``--json`` prints it."""
+        low, high = self.interval(level)
+        row: dict[str, Any] = {"query": self.query}
+        if self.group is not None:
+            row["group"] = self.group
+        row |= {
+            "value": self.value,
+            "nonnegative": self.nonnegative,
+            "std": self.std,
+            "low": low,
+            "high": high,
+            "source": self.source,
+            "charge": self.charge,
+            "remaining": self.remaining,
+        }
+        return row | ({"simulated": True} if self.simulated else {})
+
+
+@dataclass(frozen=True)
+class GroupedAnswer(Sequence[Answer]):
+    """
+    The answers of a GROUP BY: every declared group, empty ones included.
+
+    Attributes
+    ----------
+    query : str
+        The statement.
+    answers : tuple of Answer
+        One a group.  Groups measured together share their release's charge equally.
+    total : Answer, optional
+        The same statement without its GROUP BY, where that is known without measuring anything.
+    covariance : (m, m) array, optional
+        Joint covariance of the errors of all groups, where all are answers of one state that knows it.
+    """
+
+    query: str
+    answers: tuple[Answer, ...]
+    total: Answer | None = None
+    covariance: Floats | None = field(default=None, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.answers[place]
+
+    @property
+    def charge(self) -> float:
+        """What the whole statement cost."""
+        return math.fsum(answer.charge for answer in self.answers)
+
+    @property
+    def remaining(self) -> float:
+        """What was left after it."""
+        return self.answers[-1].remaining
+
+    def consistent(
+        self, total: Answer | None = None, *, nonnegative: bool = True, rounded: bool = False
+    ) -> tuple[float, ...]:
+        """
+        The groups' counts, adjusted to add up to their total; to stand beside the unbiased values.
+
+        Parameters
+        ----------
+        total : Answer, optional
+            The answer of the statement without GROUP BY; `self.total` otherwise.  Where there is neither,
+            groups of known joint covariance keep their own sum, and others need not keep it.
+        nonnegative : bool
+            Also let none be negative.  The sum is then `total.nonnegative`.
+        rounded : bool
+            Also make all whole numbers.  The sum is then `total.value` to the nearest whole number, not
+            below 0 if `nonnegative`.
+
+        Returns
+        -------
+        tuple of float
+            One a group, aligned with `answers`.
+
+        Raises
+        ------
+        ConfigError
+            The groups are known exactly and do not add up to `total`.
+
+        Notes
+        -----
+        `agree` by the joint covariance, or the variances where it is not known; then `project`; then
+        `round_to`.  No answer is changed.  The result agrees with the total as it was published, so a total
+        that is less precise than the sum of the groups makes them less precise too; any other makes none
+        less precise before signs are looked at.  What is not negative or whole is no longer unbiased.
+
+        **Privacy.**  A function of released numbers and public settings: it costs nothing.
+
+        Examples
+        --------
+        >>> groups = [Answer("q", value, 2.0, "measured", 0.1, 0.9) for value in (7.0, 3.2, -1.2)]
+        >>> total = Answer("q", 12.0, 1.0, "measured", 0.1, 0.8)
+        >>> [round(value, 1) for value in GroupedAnswer("q", tuple(groups)).consistent(total)]
+        [7.9, 4.1, 0.0]
+        >>> GroupedAnswer("q", tuple(groups)).consistent(total, rounded=True)
+        (8.0, 4.0, 0.0)
+        """
+        values = np.array([answer.value for answer in self.answers])
+        variances = np.array([answer.std**2 for answer in self.answers])
+        known = total or self.total
+        goal = None if known is None else known.value
+        if goal is not None:
+            values = agree(values, np.diag(variances) if self.covariance is None else self.covariance, goal)
+        elif self.covariance is not None:
+            goal = math.fsum(values)
+        if nonnegative:
+            goal = None if goal is None else max(goal, 0.0)
+            values = project(values, variances, goal)
+        if rounded:
+            values = round_to(values, math.fsum(values) if goal is None else goal)
+        return tuple(map(float, values))
+
+
+def agree(
+    values: Floats,  # y, (m,)
+    covariance: Floats,  # Σ, (m, m)
+    total: float,  # T
+) -> Floats:  # (m,)
+    r"""
+    The values nearest to `values` that add up to `total`, by generalised least squares.
+
+    Parameters
+    ----------
+    values : (m,) array
+        Unbiased.
+    covariance : (m, m) array
+        Of their errors; may be singular, as where some are known exactly.
+    total : float
+
+    Raises
+    ------
+    ConfigError
+        The sum is known exactly and is not `total`.
+
+    Notes
+    -----
+    Minimises :math:`(x-y)^\top\Sigma^{-1}(x-y)` under :math:`1^\top x=T`, so
+
+    .. math:: x = y + \Sigma 1\,(T-1^\top y)/s, \qquad s = 1^\top\Sigma 1.
+
+    If T has an error of variance :math:`\tau^2` that is independent of theirs, the covariance becomes
+    :math:`\Sigma-(s-\tau^2)kk^\top` with :math:`k=\Sigma 1/s`: no combination of the groups has a larger
+    variance than before as long as :math:`\tau^2\le s`, that is, T is no worse than the groups' own sum.
+
+    **Privacy.**  A function of released numbers: it costs nothing.
+
+    Examples
+    --------
+    >>> agree(np.array([1.0, 2.0]), np.diag([1.0, 3.0]), 7.0)
+    array([2., 5.])
+    """
+    pull, short = covariance.sum(axis=1), total - math.fsum(values)
+    spread = math.fsum(pull)
+    if spread > 0:
+        moved: Floats = values + pull * (short / spread)
+        return moved
+    if abs(short) > 1e-9 * max(1.0, abs(total)):
+        raise ConfigError(f"the groups are known exactly and do not add up to a total of {total:g}")
+    return values
+
+
+def project(
+    values: Floats,  # y, (m,)
+    variances: Floats,  # v, (m,)
+    total: float | None = None,  # T
+) -> Floats:  # (m,)
+    r"""
+    The nearest values that are not negative, and add up to `total` where one is given.
+
+    Parameters
+    ----------
+    values : (m,) array
+    variances : (m,) array
+        Values of variance 0 are not moved, unless they are negative.
+    total : float, optional
+        Not negative.
+
+    Raises
+    ------
+    ConfigError
+        What must not be moved does not leave such a total.
+
+    Notes
+    -----
+    Minimises :math:`\sum_i (x_i-y_i)^2/v_i` over :math:`x\ge 0,\ \sum x=T`; the optimum is
+    :math:`x_i=\max(0, y_i+\nu v_i)`, with :math:`\nu` found by one sort.  A projection: what is feasible
+    stays as it is, and no feasible point is farther from the result than from `values`.
+
+    **Privacy.**  A function of released numbers: it costs nothing.
+
+    Examples
+    --------
+    >>> project(np.array([4.0, 1.0, -1.0]), np.ones(3), 4.0)
+    array([3.5, 0.5, 0. ])
+    """
+    result: Floats = np.maximum(values, 0.0)
+    if total is None:
+        return result
+    free = variances > 0
+    left = total - math.fsum(result[~free])
+    if left < -1e-9 * max(1.0, total) or (not free.any() and left > 1e-9 * max(1.0, total)):
+        raise ConfigError(f"what is known exactly of the groups leaves no total of {total:g}")
+    if not free.any() or (bool((values >= 0).all()) and abs(left - math.fsum(values[free])) <= 1e-15 * left):
+        return result
+    y, v = values[free], variances[free] / variances.max()
+    order = np.argsort(-y / v, kind="stable")  # the i-th is positive as soon as ν passes −y/v
+    levels = (max(left, 0.0) - np.cumsum(y[order])) / np.cumsum(v[order])
+    positive = levels > (-y / v)[order]
+    last = int(np.flatnonzero(positive)[-1]) if positive.any() else 0
+    result[free] = np.maximum(y + v * levels[last], 0.0)
+    return result
+
+
+def round_to(values: Floats, total: float) -> Floats:
+    """
+    Whole numbers next to `values` that add up to the whole number nearest to `total`: largest remainders.
+
+    Parameters
+    ----------
+    values : (m,) array
+        That add up to about `total`.
+    total : float
+
+    Notes
+    -----
+    Each is rounded down or up, and the sum of distances is the least possible.  What is not negative stays
+    so.
+
+    **Privacy.**  A function of released numbers: it costs nothing.
+
+    Examples
+    --------
+    >>> round_to(np.array([1.4, 1.4, 0.2]), 3.0)
+    array([2., 1., 0.])
+    """
+    result: Floats = np.floor(values)
+    short = round(total) - round(math.fsum(result))
+    result[np.argsort(result - values, kind="stable")[: max(short, 0)]] += 1.0
+    return result

@@ -1,0 +1,171 @@
+"""The forecast: how many more typical queries the rest of a budget answers, and how well.
+
+The future is rehearsed: a session over an empty table, with noise of zero, learns the same entries and is
+asked typical queries until it refuses.  What it decides depends on public entries alone, so no data is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laprasdp.errors import BudgetExhausted
+from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.policy.design_product import typical_queries
+from laprasdp.policy.policy import Policy, Setting
+from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Kept, Reply
+from laprasdp.record.settings import Settings
+from laprasdp.stream.answer import Answer
+from laprasdp.stream.session import Session
+
+REHEARSED = 50
+"""Queries that are rehearsed at most."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """
+    What typical queries would get from now on, one after another.
+
+    They are like the predicted ones with other constants, but none that was predicted or asked; where there
+    are not enough of those, conjunctions over few attributes.  Which ones come, and in what order, changes
+    the figures.
+
+    Attributes
+    ----------
+    stds : tuple of float
+        Standard deviation of each query that would be answered, in records.
+    free : int
+        How many of them would be answered from what is known by then, and charged nothing.
+    more : bool
+        It was not rehearsed until something was refused, so more may fit.
+    """
+
+    stds: tuple[float, ...]
+    free: int
+    more: bool
+
+    @property
+    def queries(self) -> int:
+        """How many fit."""
+        return len(self.stds)
+
+    @property
+    def first(self) -> float | None:
+        """Mean standard deviation of the first tenth."""
+        return _mean(self.stds[: math.ceil(len(self.stds) / 10)])
+
+    @property
+    def last(self) -> float | None:
+        """Mean standard deviation of the last tenth."""
+        return _mean(self.stds[-math.ceil(len(self.stds) / 10) :])
+
+    @property
+    def mean(self) -> float | None:
+        """Mean standard deviation of all."""
+        return _mean(self.stds)
+
+    def row(self) -> dict[str, Any]:
+        """The forecast as plain data, as ``--json`` prints it."""
+        return {
+            "queries": self.queries,
+            "free": self.free,
+            "more": self.more,
+            "mean_std": self.mean,
+            "first_std": self.first,
+            "last_std": self.last,
+        }
+
+
+def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, seed: int = 0) -> Forecast:
+    """
+    Rehearse typical queries after what a ledger holds.
+
+    Parameters
+    ----------
+    policy : Policy
+        In its state before the stream, with the ledger's present budget.
+    settings : mapping
+        That the ledger was begun with.
+    entries : sequence of Kept
+        From the first on.
+    seed : int
+        Which queries are drawn.
+
+    Raises
+    ------
+    LedgerError
+        The policy has other settings than the ledger.
+
+    Notes
+    -----
+    **Privacy.**  A function of settings and ledger entries: it costs nothing, and changes nothing.
+    """
+    setting, ledger = policy.setting, MemoryLedger()
+    ledger.open(settings)
+    for kept in entries:
+        with ledger.transaction(kept.stamp) as transaction:
+            transaction.append(kept.entry)
+    table = Empty(setting.domain, setting.unit)
+    session = Session(table, policy, noise=_Silence(), ledger=ledger, public=True)
+    answers, more = list[Answer](), True
+    for query in _new_queries(setting, entries, np.random.default_rng(seed)):
+        try:
+            answer = session.ask(query)
+        except BudgetExhausted:
+            more = False
+            break
+        assert isinstance(answer, Answer)
+        answers.append(answer)
+    free = sum(answer.charge == 0 for answer in answers)
+    return Forecast(tuple(answer.std for answer in answers), free, more)
+
+
+def _new_queries(setting: Setting, entries: Sequence[Kept], rng: np.random.Generator) -> list[Query]:
+    """Distinct typical queries that were neither predicted nor answered."""
+    known = {query.key for query in setting.predictions}
+    replies = [kept.entry for kept in entries if isinstance(kept.entry, Reply)]
+    known.update(query.key for reply in replies for query in reply.queries)
+    importance = setting.importance if setting.predictions else None
+    drawn = [
+        *typical_queries(setting.domain, setting.predictions, 4 * REHEARSED, rng, importance),
+        *typical_queries(setting.domain, (), 4 * REHEARSED, rng),
+    ]
+    return list({query.key: query for query in drawn if query.key not in known}.values())[:REHEARSED]
+
+
+@dataclass(frozen=True)
+class Empty:
+    """A table without rows, for what reads none; implements `laprasdp.data.table.Table`."""
+
+    domain: Domain
+    unit: PrivacyUnit
+    name: str = "nothing"
+
+    def marginal(self, axes: tuple[int, ...]) -> Marginal:
+        none = np.zeros(0, dtype=np.int64)
+        return Marginal(dict.fromkeys(axes, none), none)
+
+
+class _Silence:
+    """Noise that is always zero; for an empty table only."""
+
+    simulation = True
+
+    def gaussian(self, count: int) -> list[int]:
+        return [0] * count
+
+    def laplace(self, count: int, scale_units: int) -> list[int]:
+        return [0] * count
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,351 @@
+"""A session: it holds the private table, the noise and the ledger, and keeps a state in step with the ledger.
+
+The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
+all that others released is learned → answer from the state if the policy has one (public) → the policy's
+grant → the filter → exact answers → noise → release, charge and answer are kept together → the value is
+returned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from laprasdp.data.table import Table
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
+from laprasdp.ledger.ledger import Ledger
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Policy, Setting
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Filter
+from laprasdp.privacy.noise import NoiseSource
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Reply, Stamp
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.plan import Plan, describe, make_plan
+from laprasdp.stream.shown import Prices, Shown
+from laprasdp.stream.state import State
+from laprasdp.stream.turn import Append, Turn
+
+DEFAULT_POLICY = "primm"
+
+
+def now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
+class Session:
+    """
+    Answers statements over one table under one budget.
+
+    Parameters
+    ----------
+    table : Table
+    policy : Policy
+        In its state before the stream.
+    noise : NoiseSource
+    ledger : Ledger
+    public : bool
+        The table is declared public, so seeded noise may be used to study the mechanism.
+    predicted : sequence of str
+        How the predicted queries are called, one each.
+    caps : mapping of analyst to float, optional
+        The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
+    clock : callable
+        The time for the ledger's stamps, in UTC; nothing is decided by it.
+
+    Raises
+    ------
+    BudgetError
+        A cap is no ε.
+    ConfigError
+        Seeded noise on a table that is not declared public; table and policy over different domains.
+    LedgerError
+        The ledger was begun with other settings, or cannot be read.
+
+    Notes
+    -----
+    **Privacy.**  Assumes what `Table`, `NoiseSource`, `Filter` and `Ledger` assume.  Guarantees that all
+    answers, refusals and charges together are (ε, δ)-differentially private for the privacy unit, however
+    statements are chosen (docs/proofs/session.md).  Time and memory are not hidden.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        policy: Policy,
+        *,
+        noise: NoiseSource,
+        ledger: Ledger,
+        public: bool = False,
+        predicted: Sequence[str] = (),
+        caps: Mapping[str, float] | None = None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        if noise.simulation and not public:
+            raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
+        if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
+            raise ConfigError("the table and the policy differ in their domain or privacy unit")
+        self._table, self._noise, self._ledger = table, noise, ledger
+        self._predicted, self._clock = tuple(predicted), clock
+        self._reader = Reader(table.domain, table.name)
+        self._lock = threading.RLock()
+        wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
+        if begun != wanted:  # it may have been raised since
+            policy = policy_named(policy.name, replace(policy.setting, budget=begun))
+        self._state = State(policy, caps or {})
+        self._torn = False  # it may have learned what is not kept, or a part of an entry
+        self._shared = False  # others had kept entries when the last statement was asked
+        if self.budget != wanted:
+            raise LedgerError(
+                f"the ledger's budget is {self.budget}, not {wanted}: declare its own; "
+                "only raise_budget, or `lapras budget raise`, makes it larger"
+            )
+
+    @property
+    def table(self) -> Table:
+        """The private table."""
+        return self._table
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self._policy.name
+
+    @property
+    def setting(self) -> Setting:
+        """Everything public that the session was opened with."""
+        return self._policy.setting
+
+    @property
+    def accounting(self) -> str:
+        """ "basic": charges are in ε; "gaussian": in μ²."""
+        return self._policy.accounting.name
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget, as last raised."""
+        return self._present.budget
+
+    @property
+    def unit(self) -> str:
+        """What charges are measured in: ε or μ²."""
+        return self._policy.accounting.unit
+
+    @property
+    def spent(self) -> float:
+        """What is spent by all sessions on the ledger: ε under basic accounting, μ² under Gaussian."""
+        return self._present.filter.spent
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the same unit."""
+        return self._present.filter.remaining
+
+    @property
+    def epsilon_spent(self) -> float:
+        """ε at the budget's δ for all that was released."""
+        return self._policy.accounting.epsilon_of(self.spent)
+
+    def plan(self) -> Plan:
+        """Expected error of every predicted query and of typical others; no data, no charge."""
+        return make_plan(self._present.policy, self._predicted)
+
+    def parse(self, text: str) -> Statement:
+        """Read a statement without asking it: what it means, or why it cannot be asked."""
+        return self._reader.parse(text)
+
+    def admit(self, analyst: str | None) -> None:
+        """
+        Whether this analyst may ask at all.
+
+        Raises
+        ------
+        ConfigError
+            There are caps, and the analyst has none.
+        """
+        self._state.admit(analyst)
+
+    def ask(
+        self, statement: str | Query | Statement, *, analyst: str | None = None
+    ) -> Answer | GroupedAnswer:
+        """
+        Answer one statement, at once.
+
+        Parameters
+        ----------
+        statement : str, Query or Statement
+            SQL text; or a query made in Python.
+        analyst : str, optional
+            Who asks; the ledger keeps it, and what is measured counts against a cap of this name.
+
+        Returns
+        -------
+        Answer or GroupedAnswer
+            A GROUP BY gives one answer a declared group.
+
+        Raises
+        ------
+        UnsupportedQuery
+            The statement cannot be asked.  It costs nothing.
+        BudgetExhausted
+            The policy, the budget or the analyst's cap has nothing left for it.  What was released, for
+            whomever, stays free.
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot keep it; nothing is shown.
+
+        Notes
+        -----
+        **Privacy.**  Guarantees that nothing noisy leaves before its charge is kept; that an error or an
+        interrupt before that point changes nothing and shows nothing; and that errors, refusals and charges
+        depend on public things only.
+        """
+        parsed = self._parsed(statement)
+        stamp = Stamp(self._clock(), analyst, parsed.text)
+        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
+        with self._lock:
+            try:
+                with self.turn(stamp) as turn:
+                    outcome, prices = turn.settle(parsed.queries)
+            except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
+                with self.turn(stamp) as turn:
+                    turn.append(Refusal(parsed.queries, str(refusal)))
+                raise
+            if isinstance(outcome, Refusal):
+                raise BudgetExhausted(outcome.reason)
+            return self.show(parsed, outcome, prices)
+
+    def ask_many(
+        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
+    ) -> Iterator[Answer | GroupedAnswer]:
+        """
+        Answer statements one after another, each at once.
+
+        Parameters
+        ----------
+        statements : iterable
+            Read lazily: each is taken only when the one before it was answered.
+        analyst : str, optional
+            As for `ask`.
+
+        Raises
+        ------
+        LaprasError
+            From the first statement that is refused; `ask` them one by one to go on after a refusal.
+        """
+        for statement in statements:
+            yield self.ask(statement, analyst=analyst)
+
+    def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
+        """
+        Go on with a larger budget: an act of the curator that the ledger records.
+
+        Parameters
+        ----------
+        budget : Budget
+            Not below the present one in ε or δ, and above it in one of them.
+        analyst : str, optional
+            Who raises it.
+
+        Raises
+        ------
+        BudgetError
+            It is no raise, or the noise values drawn so far would pass what it allows.
+
+        Notes
+        -----
+        **Privacy.**  From here on everything shown, also before, is private for the new budget only
+        (docs/proofs/session.md).
+        """
+        with self._transaction(Stamp(self._clock(), analyst)) as append:
+            self._filter.check_widen(budget)
+            append(Raise(self._state.budget, budget))
+
+    def _parsed(self, statement: str | Query | Statement) -> Statement:
+        if isinstance(statement, Statement):
+            return statement
+        if isinstance(statement, str):
+            return self.parse(statement)
+        if not isinstance(statement, Query):
+            raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
+        if statement.domain != self._table.domain:
+            raise DomainError("the query is over another domain than the table's")
+        return Statement(text=describe(statement), queries=(statement.canonical(),))
+
+    @contextmanager
+    def turn(self, stamp: Stamp) -> Iterator[Turn]:
+        """
+        A ledger transaction for one statement; what is appended is kept at its end, or not at all.
+
+        Raises
+        ------
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot keep it.
+        """
+        self.admit(stamp.analyst)
+        with self._transaction(stamp) as append:
+            yield Turn(append, stamp.analyst, self._state, self._table, self._noise)
+
+    def show(self, parsed: Statement, reply: Reply, prices: Prices) -> Answer | GroupedAnswer:
+        """What the analyst is shown of a kept reply, which was the last that the state learned."""
+        return Shown(self._state, self._noise.simulation).answer(parsed, reply.answers, prices)
+
+    def doubt(self) -> None:
+        """What was learned last may not be kept after all: go by the ledger alone from here on."""
+        with self._lock:
+            self._torn = True
+
+    @contextmanager
+    def _transaction(self, stamp: Stamp) -> Iterator[Append]:
+        """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
+        with self._lock:
+            early = self._shared or self._torn  # then most is learned here, where nobody waits for it
+            found = early and self._catch_up(self._ledger.since)
+            with self._ledger.transaction(stamp) as transaction:
+                self._shared = self._catch_up(transaction.since) or found
+
+                def append(entry: Entry) -> None:
+                    transaction.append(entry)
+                    self._learn(Kept(self._state.position, stamp, entry))
+
+                yield append
+            self._torn = False
+
+    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
+        """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
+        if self._torn:
+            self._state, self._torn = self._state.afresh(), False
+        before = self._state.position
+        for kept in since(before):
+            self._learn(kept)
+        self._torn = False
+        return self._state.position > before
+
+    def _learn(self, kept: Kept) -> None:
+        self._torn = True  # until what `kept` belongs to is learned and kept whole
+        self._state.learn(kept)
+
+    @property
+    def _policy(self) -> Policy:
+        return self._state.policy
+
+    @property
+    def _filter(self) -> Filter:
+        return self._state.filter
+
+    @property
+    def _present(self) -> State:
+        """The state after everything that is kept now."""
+        with self._lock:
+            self._catch_up(self._ledger.since)
+            return self._state

@@ -1,0 +1,115 @@
+"""The state of a session: filter, caps and policy after the first entries of a ledger, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from laprasdp.errors import BudgetError, BudgetExhausted, ConfigError, LedgerError
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Policy
+from laprasdp.privacy.accounting import accounting_named
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.filter import Charge, Filter
+from laprasdp.record.entries import Kept, Raise, Release
+
+
+class State:
+    """
+    A fold over ledger entries.
+
+    Parameters
+    ----------
+    policy : Policy
+        In its state before the stream.
+    caps : mapping of analyst to float
+        The ε, at the budget's δ, of what may be measured for each analyst's statements.  Without caps
+        anybody may ask; with caps, those who have one.
+
+    Notes
+    -----
+    **Privacy.**  The filter bounds what all analysts see together, so that they may collude.  A cap is a
+    filter of its own over what was measured for one analyst; it can only refuse more.  Releases that no
+    statement asked for count against no cap.
+    """
+
+    def __init__(self, policy: Policy, caps: Mapping[str, float]) -> None:
+        self.policy, self.filter = policy, policy.accounting.filter()
+        self.position = 0
+        self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
+        self._settled = policy.setting
+
+    @property
+    def budget(self) -> Budget:
+        """The budget after what was learned."""
+        return self.policy.setting.budget
+
+    def afresh(self) -> State:
+        """The state before the first entry."""
+        policy = policy_named(self.policy.name, self._settled)
+        return State(policy, {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()})
+
+    def admit(self, analyst: str | None) -> None:
+        """
+        Whether this analyst may ask at all.
+
+        Raises
+        ------
+        ConfigError
+            The name is none; or there are caps, and none of them is this analyst's.
+        """
+        if analyst is not None and not (
+            isinstance(analyst, str) and analyst.strip() and analyst.isprintable()
+        ):
+            raise ConfigError(f"an analyst is named by text that can be printed, not {analyst!r}")
+        if self._caps and analyst not in self._caps:
+            who = "a statement needs an analyst" if analyst is None else f"no analyst {analyst!r}"
+            raise ConfigError(f"{who}; there are {', '.join(self._caps)}")
+
+    def check_cap(self, charge: Charge, analyst: str | None) -> None:
+        """
+        Whether `charge` fits the analyst's cap.
+
+        Raises
+        ------
+        BudgetExhausted
+        """
+        if analyst in self._caps:
+            epsilon, spent = self._caps[analyst]
+            try:
+                spent.check(charge)
+            except BudgetExhausted:
+                raise BudgetExhausted(
+                    f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
+                ) from None
+
+    def learn(self, kept: Kept) -> None:
+        """
+        Go past one entry.
+
+        Raises
+        ------
+        LedgerError
+            It cannot follow the entries before it.
+        """
+        entry, analyst = kept.entry, kept.stamp.analyst
+        try:
+            if isinstance(entry, Release):
+                self.filter.spend(entry.charge)
+                if analyst in self._caps and not entry.opening:
+                    self._caps[analyst][1].record(entry.charge)
+            elif isinstance(entry, Raise):
+                if entry.old != self.budget:
+                    raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
+                self.filter.widen(entry.new)
+            self.policy.learn(kept.entry)
+        except BudgetError as error:
+            raise LedgerError(f"entry {kept.position} of the ledger: {error}") from None
+        if isinstance(entry, Raise) and entry.new.delta > entry.old.delta:
+            for epsilon, spent in self._caps.values():
+                spent.widen(Budget(epsilon, entry.new.delta))
+        self.position += 1
+
+    def _cap(self, epsilon: float) -> Filter:
+        setting = self.policy.setting
+        cap = Budget(epsilon, setting.budget.delta)
+        return accounting_named(setting.accounting, cap, setting.domain, setting.length).filter()
