@@ -17,6 +17,7 @@ from laprasdp import (
     Integers,
     LaprasError,
     Reading,
+    Stream,
     datasets,
 )
 from laprasdp.config import read_config
@@ -42,8 +43,8 @@ def test_defaults(tmp_path):
     assert config.domain == Domain(age=Integers(17, 90))
     assert config.budget == Budget(1.0, 1e-6)
     assert config.unit == PrivacyUnit()
-    assert (config.horizon, config.policy, config.accounting) == (100, "primm", "gaussian")
-    assert (config.split, config.reading, config.predictions) == ("matrix-heavy", Reading(), ())
+    assert config.stream == Stream(100, policy="primm", accounting="gaussian", split="matrix-heavy")
+    assert (config.stream.reading, config.stream.predictions) == (Reading(), ())
 
 
 def test_everything(tmp_path):
@@ -110,8 +111,8 @@ def test_everything(tmp_path):
         }
     )
     assert config.unit == PrivacyUnit("id", 3)
-    assert config.reading == Reading(2, "continuous", "leftover", "pay")
-    assert [p.text for p in config.predictions] == [
+    assert config.stream.reading == Reading(2, "continuous", "leftover", "pay")
+    assert [p.text for p in config.stream.predictions] == [
         "SELECT COUNT(*) FROM p WHERE n < 3",
         "SELECT COUNT(*) FROM p",
     ]

@@ -11,7 +11,8 @@ import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release

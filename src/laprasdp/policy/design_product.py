@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.attribute import Booleans, Categories
 from laprasdp.queries.domain import Domain

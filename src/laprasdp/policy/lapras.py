@@ -10,7 +10,8 @@ import numpy as np
 from laprasdp.errors import BudgetExhausted
 from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.record.entries import Entry, Release

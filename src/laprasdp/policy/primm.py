@@ -16,7 +16,8 @@ import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.pacing.competitive import Competitive
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.policy.design import Design, Predicted, design
-from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import Primm
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge

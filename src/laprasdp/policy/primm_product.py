@@ -17,8 +17,9 @@ from laprasdp.policy.design_product import (
     measured_deviation,
     posterior,
 )
-from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import Primm
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release

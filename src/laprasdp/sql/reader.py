@@ -26,6 +26,10 @@ class Reader:
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
+    Attributes
+    ----------
+    domain : Domain
+
     Notes
     -----
     A statement is a function of its text, the domain and the table's name, and never changes; so to remember
@@ -33,7 +37,7 @@ class Reader:
     """
 
     def __init__(self, domain: Domain, table: str, *, room: int = ROOM) -> None:
-        self._domain, self._table, self._room = domain, table, room
+        self.domain, self._table, self._room = domain, table, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self._taken = 0
         self._shapes = Shapes()
@@ -45,7 +49,7 @@ class Reader:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text][0]
-        statement = parse(text, self._domain, self._table, self._shapes)
+        statement = parse(text, self.domain, self._table, self._shapes)
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:

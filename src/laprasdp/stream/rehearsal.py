@@ -16,7 +16,8 @@ import numpy as np
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.design_product import typical_queries
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal

@@ -18,21 +18,21 @@ from laprasdp.data.table import Table
 from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
+from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.plan import Plan, describe, make_plan
+from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.shown import Prices, Shown
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Append, Turn
-
-DEFAULT_POLICY = "primm"
 
 
 def now() -> datetime:
