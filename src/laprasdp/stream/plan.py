@@ -17,6 +17,7 @@ from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
+from laprasdp.queries.prediction import describe
 
 OVERLAPS = tuple(i / 10 for i in range(11))
 _ARRIVALS = 4_000  # an expectation over random orders is averaged over about this many arrivals
