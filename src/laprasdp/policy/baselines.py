@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy
@@ -17,7 +18,6 @@ from laprasdp.privacy.filter import BasicCharge
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows, measure_laplace
 
 MAX_HISTOGRAM = 10_000

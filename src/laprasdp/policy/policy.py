@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted, ConfigError
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import Charge
@@ -19,7 +20,6 @@ from laprasdp.privacy.law import Law
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, measure
 
 

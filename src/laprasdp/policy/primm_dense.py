@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.policy.design import Design, Predicted, design
@@ -20,7 +21,6 @@ from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.law import Law
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.design_product import (
@@ -23,7 +24,6 @@ from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Marginals, tensor_of
 from laprasdp.strategy.measurement import Rows, measure, quantize
 

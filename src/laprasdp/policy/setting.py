@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
@@ -17,7 +18,6 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
-from laprasdp.strategy.dual import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from laprasdp.predict.log import Floats, Log
+from laprasdp.arrays import Floats
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import TINY, Spread
 
 CLUMPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, math.inf)

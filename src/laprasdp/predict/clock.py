@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.predict.component import Component, normal
-from laprasdp.predict.log import Floats, Log
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
 from laprasdp.predict.window import LIMIT, Shapes

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
 from laprasdp.predict.source import LogSource
@@ -18,8 +19,7 @@ from laprasdp.predict.template import Key, Splitter
 from laprasdp.queries.domain import Domain
 
 Provenance = Literal["public", "private-answers"]
-Ints = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Log:
     domain: Domain
     table: str
     statements: tuple[Key, ...]
-    ids: Ints
+    ids: Codes
     times: Floats | None
-    sessions: Ints
+    sessions: Codes
     provenance: Provenance = "public"
     tally: Tally = field(default=Tally(0, 0))
 
@@ -208,7 +208,7 @@ def provenance_named(given: str | None) -> Provenance:
 
 def _numbered(
     texts: Any, raw: dict[str | None, int], numbers: dict[Key | None, int], splitter: Splitter
-) -> Ints:
+) -> Codes:
     """The number of each line's statement; each distinct text of a batch is split once."""
     coded = texts.dictionary_encode()
     found = []
@@ -221,11 +221,11 @@ def _numbered(
         found.append(number)
     empty = numbers.setdefault(None, len(numbers)) if coded.null_count else -1
     table = np.array([*found, empty], dtype=np.int32)
-    numbered: Ints = table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+    numbered: Codes = table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
     return numbered
 
 
-def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> Ints:
+def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> Codes:
     first, second = users.dictionary_encode(), sessions.dictionary_encode()
     width = len(second.dictionary) + 1
     pairs = first.indices.fill_null(len(first.dictionary)).to_numpy(zero_copy_only=False).astype(
@@ -242,7 +242,7 @@ def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> 
 
 def _judged(
     keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge, step: Callable[[], None]
-) -> tuple[Ints, Counter[str]]:
+) -> tuple[Codes, Counter[str]]:
     """The number that each statement goes by, -1 if it is refused; and the refused lines by reason."""
     target = np.full(len(keys), -1, dtype=np.int32)
     refused: Counter[str] = Counter()

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.predict.blend import Blend, Case, Templates, make_case
 from laprasdp.predict.chance import Chance
 from laprasdp.predict.clock import Rhythm, Sliding
 from laprasdp.predict.component import Component, decay, good_turing
 from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.frequency import Frequency
-from laprasdp.predict.log import Floats, Log
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Predictor, Spread
 from laprasdp.predict.window import Neighbours, Parts, Shapes
 
