@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.predict.judge import meaning
+from laprasdp.predict.askable import meaning
 from laprasdp.predict.log import Log, Provenance, provenance_named
 from laprasdp.predict.model import Context, Predictor
 from laprasdp.queries.domain import Domain

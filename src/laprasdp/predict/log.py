@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
-from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
+from laprasdp.predict.askable import MAX_PARSES, OTHER_TABLE, Askable
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
 from laprasdp.queries.domain import Domain
@@ -159,8 +159,8 @@ def read_log(
     raw.clear()
     whole = np.concatenate(ids)
     keys = list(numbers)
-    judge = Judge(domain, table)
-    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), judge, step)
+    askable = Askable(domain, table)
+    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), askable, step)
     if rejected:
         refused["the line of the file cannot be read"] += rejected
     final = target[whole]
@@ -180,7 +180,7 @@ def read_log(
         if back:
             notes.append(f"{back:,} lines are earlier than the line before; the log was sorted by time")
     used, renumbered = np.unique(final[order], return_inverse=True)
-    tally = Tally(lines, len(order), refused[OTHER_TABLE], counts, len(used), judge.parsed, tuple(notes))
+    tally = Tally(lines, len(order), refused[OTHER_TABLE], counts, len(used), askable.parsed, tuple(notes))
     return Log(
         domain,
         table,
@@ -241,7 +241,7 @@ def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> 
 
 
 def _judged(
-    keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge, step: Callable[[], None]
+    keys: list[Key | None], counts: npt.NDArray[np.int64], askable: Askable, step: Callable[[], None]
 ) -> tuple[Codes, Counter[str]]:
     """The number that each statement goes by, -1 if it is refused; and the refused lines by reason."""
     target = np.full(len(keys), -1, dtype=np.int32)
@@ -249,14 +249,14 @@ def _judged(
     accepted: dict[Key, int] = {}
     order = np.argsort(-counts, kind="stable").tolist()
     if len(order) > MAX_PARSES:  # then those first that the parser will not refuse for their literals
-        order.sort(key=lambda number: (key := keys[number]) is None or not judge.fits(key))
+        order.sort(key=lambda number: (key := keys[number]) is None or not askable.fits(key))
     for done, number in enumerate(order, start=1):
         key = keys[number]
-        reason = "the statement is empty" if key is None else judge.refusal(key)
+        reason = "the statement is empty" if key is None else askable.refusal(key)
         if key is None or reason is not None:
             refused[reason or ""] += int(counts[number])
         else:
-            target[number] = accepted.setdefault(judge.same(key), number)
+            target[number] = accepted.setdefault(askable.same(key), number)
         if not done % 10_000:
             step()
     return target, refused

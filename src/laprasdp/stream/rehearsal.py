@@ -1,4 +1,4 @@
-"""The forecast: how many more typical queries the rest of a budget answers, and how well.
+"""A rehearsal of what is left: how many more typical queries a budget answers, and how well.
 
 The future is rehearsed: a session over an empty table, with noise of zero, learns the same entries and is
 asked typical queries until it refuses.  What it decides depends on public entries alone, so no data is read.
@@ -32,7 +32,7 @@ REHEARSED = 50
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Rehearsal:
     """
     What typical queries would get from now on, one after another.
 
@@ -86,7 +86,7 @@ class Forecast:
         }
 
 
-def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, seed: int = 0) -> Forecast:
+def rehearse(policy: Policy, settings: Settings, entries: Sequence[Kept], *, seed: int = 0) -> Rehearsal:
     """
     Rehearse typical queries after what a ledger holds.
 
@@ -127,7 +127,7 @@ def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
         assert isinstance(answer, Answer)
         answers.append(answer)
     free = sum(answer.charge == 0 for answer in answers)
-    return Forecast(tuple(answer.std for answer in answers), free, more)
+    return Rehearsal(tuple(answer.std for answer in answers), free, more)
 
 
 def _new_queries(setting: Setting, entries: Sequence[Kept], rng: np.random.Generator) -> list[Query]:

@@ -20,7 +20,7 @@ TRUST = 10.0  # statements for which a bin leans on what was foretold
 STEEP = 0.02  # so that no two statements become equal
 
 
-class Chance:
+class Calibration:
     """
     What became of what was foretold.
 
