@@ -1,4 +1,4 @@
-"""`lapras.toml`: everything public about a session."""
+"""What `lapras.toml` declares: everything public about a session."""
 
 from laprasdp.config.config import FILE, Config, read_config
 

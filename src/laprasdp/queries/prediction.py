@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from laprasdp.errors import ConfigError
 from laprasdp.queries.query import Query
@@ -37,7 +37,7 @@ class Prediction:
     queries: tuple[Query, ...] = ()
     labels: tuple[str, ...] = ()
     expected: float | None = None
-    place: str = "prediction"
+    place: str = field(default="prediction", compare=False)
 
     def __post_init__(self) -> None:
         count = self.expected
