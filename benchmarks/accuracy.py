@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.workloads import Scenario, predictions, stream
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.queries.query import Query

@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.accuracy import PROCESSES, answer_errors, one_thread
 from benchmarks.workloads import Scenario, predictions, stream
 from laprasdp.policy.design import MIXTURE, Design, optimal
-from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 
 TRUSTS, SHARES = (0.05, 0.4, 0.7, 0.95), (0.4, 0.6, 0.75, 0.9)

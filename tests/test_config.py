@@ -17,6 +17,7 @@ from laprasdp import (
     Integers,
     LaprasError,
     Reading,
+    Stream,
     datasets,
 )
 from laprasdp.config import read_config
@@ -42,8 +43,8 @@ def test_defaults(tmp_path):
     assert config.domain == Domain(age=Integers(17, 90))
     assert config.budget == Budget(1.0, 1e-6)
     assert config.unit == PrivacyUnit()
-    assert (config.horizon, config.policy, config.accounting) == (100, "primm", "gaussian")
-    assert (config.split, config.reading, config.predictions) == ("matrix-heavy", Reading(), ())
+    assert config.stream == Stream(100, policy="primm", accounting="gaussian", split="matrix-heavy")
+    assert (config.stream.reading, config.stream.predictions) == (Reading(), ())
 
 
 def test_everything(tmp_path):
@@ -110,8 +111,8 @@ def test_everything(tmp_path):
         }
     )
     assert config.unit == PrivacyUnit("id", 3)
-    assert config.reading == Reading(2, "continuous", "leftover", "pay")
-    assert [p.text for p in config.predictions] == [
+    assert config.stream.reading == Reading(2, "continuous", "leftover", "pay")
+    assert [p.text for p in config.stream.predictions] == [
         "SELECT COUNT(*) FROM p WHERE n < 3",
         "SELECT COUNT(*) FROM p",
     ]
@@ -162,6 +163,7 @@ WRONG = {
     "horizon 0": (STREAM + "horizon = 0\n", "horizon is a whole number of at least 1, or \"unknown\", not 0"),
     "horizon in parts": (STREAM + "horizon = 1.5\n", "whole number or text in quotes, not 1.5"),
     "warm-up": (STREAM + 'warm_up = "hot"\n', r"\[stream\]: no reading 'hot' of the warm-up"),
+    "split": (STREAM + 'split = "mine"\n', r"\[stream\]: no split 'mine'"),
     "repeats": (STREAM + 'repeats = "free"\n', r"\[stream\]: repeats is replay or pay, not 'free'"),
     "predictions as number": (STREAM + "predictions = 3\n", "predictions must be a list of statements"),
     "a prediction as number": (STREAM + "predictions = [3]\n", "predictions are texts in quotes, not 3"),
@@ -198,7 +200,6 @@ def test_a_mistake_is_named(text, message, tmp_path):
 
 LATER = {
     "policy": ('policy = "smoth"\n', "no policy 'smoth'; there are static, smooth"),
-    "split": ('split = "mine"\n', "no split 'mine'"),
     "accounting": ('accounting = "zcdp"\n', "accounting is"),
     "outside": ('predictions = ["SELECT COUNT(*) FROM adult WHERE age > 95"]\n', "prediction 1: no cell of"),
     "unknown column": (

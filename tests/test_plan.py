@@ -11,7 +11,7 @@ from draw import MemoryTable
 
 import laprasdp as lp
 from laprasdp.policy.catalog import POLICIES, policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.stream.answer import expected_error
 from laprasdp.stream.plan import LEAST_EPSILON, Plan, make_plan, smallest_epsilon

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import laprasdp as lp
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import POLICIES, policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import LATTICE_BITS, SeededNoise
 from laprasdp.queries.query import Query

@@ -11,10 +11,12 @@ from query_logs import DOMAIN, made, ranges, zipf
 
 from laprasdp import ConfigError, Domain, Integers
 from laprasdp.config import read_config
-from laprasdp.predict.forecast import Expected, Forecast, make_forecast, read_forecast, write_forecast
+from laprasdp.predict.forecast import Forecast, make_forecast, read_forecast, write_forecast
 from laprasdp.predict.frequency import Frequency
+from laprasdp.queries.prediction import Prediction
 from laprasdp.sql.parse import parse
-from laprasdp.stream.opening import read_predictions
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.predictions import read_predictions
 
 TOML = """
 [source]
@@ -59,14 +61,15 @@ def test_fit_writes_what_the_configuration_reads(folder):
     assert sum(row["refused"].values()) == 2
     assert row["overlap"] == pytest.approx(1 - row["unpredicted"] / 40)
     config = read_config("lapras.toml")
-    assert len(config.predictions) == 20
-    assert config.overlap == pytest.approx(row["overlap"])
-    assert config.predictions[0].text == GROUPED
-    predicted = read_predictions([p.text for p in config.predictions], config.domain, "t", config.expected)
+    assert len(config.stream.predictions) == 20
+    assert config.stream.overlap == pytest.approx(row["overlap"])
+    assert config.stream.predictions[0].text == GROUPED
+    predicted = read_predictions(config.stream.declared, Reader(config.domain, "t"))
     assert len(predicted) == 22  # a GROUP BY is three queries
-    assert config.expected == tuple(sorted(config.expected, reverse=True))
-    assert {one.count for one in list(predicted.values())[:3]} == {config.expected[0]}
-    assert sum(config.expected) == pytest.approx(40 * config.overlap)
+    counts = [one.expected for one in config.stream.declared]
+    assert counts == sorted(counts, reverse=True)
+    assert {one.expected for one in predicted[:3]} == {counts[0]}
+    assert sum(counts) == pytest.approx(40 * config.stream.overlap)
     planned = json.loads(invoke("plan", "--json").stdout)
     assert planned["predicted_mae"] < planned["without_predictions"]["streams"][0]["mae"]
     assert {answer.source for answer in config.open().ask(GROUPED)} == {"predicted"}
@@ -76,24 +79,25 @@ def test_fewer_predictions_leave_more_unpredicted(folder):
     invoke("predict", "fit", "log.csv", "--log-is", "public")
     configure(folder, 'predictions = "predictions.json"\nprediction_count = 3\noverlap = 0.5')
     config = read_config("lapras.toml")
-    assert (len(config.predictions), config.overlap) == (3, 0.5)
+    assert (len(config.stream.predictions), config.stream.overlap) == (3, 0.5)
     configure(folder, 'predictions = "predictions.json"\nprediction_count = 3')
     config = read_config("lapras.toml")
-    assert config.overlap == pytest.approx(sum(config.expected) / 40)
+    counts = [one.expected for one in config.stream.declared]
+    assert config.stream.overlap == pytest.approx(sum(counts) / 40)
     path = folder / "lapras.toml"
     path.write_text(path.read_text().replace("horizon = 40", "horizon = 80"))
     longer = read_config(path)
-    assert longer.overlap == pytest.approx(config.overlap)
-    assert longer.expected == pytest.approx([2 * count for count in config.expected])
+    assert longer.stream.overlap == pytest.approx(config.stream.overlap)
+    assert [one.expected for one in longer.stream.declared] == pytest.approx([2 * count for count in counts])
 
 
 def test_a_log_in_the_configuration_is_learned_from(folder):
     configure(folder, 'log = "log.csv"\nlog_is = "private-answers"\nprediction_count = 5')
     config = read_config("lapras.toml")
-    assert len(config.predictions) == 5
-    assert len(config.expected) == 5
-    assert config.predictions[0].text == GROUPED
-    assert 0.3 < config.overlap < 0.9
+    assert len(config.stream.predictions) == 5
+    assert all(one.expected for one in config.stream.declared)
+    assert config.stream.predictions[0].text == GROUPED
+    assert 0.3 < config.stream.overlap < 0.9
 
 
 @pytest.mark.parametrize(
@@ -162,8 +166,8 @@ def forecast():
 def test_a_forecast_is_read_back_as_it_was_written(forecast, tmp_path):
     write_forecast(forecast, tmp_path / "p.json", {"note": "ž"})
     assert read_forecast(tmp_path / "p.json", DOMAIN, "t") == forecast
-    assert forecast.unpredicted + sum(one.count for one in forecast.expected) == pytest.approx(10)
-    assert len(forecast.expected[0].queries) == 20
+    assert forecast.unpredicted + sum(one.expected for one in forecast.predictions) == pytest.approx(10)
+    assert len(forecast.predictions[0].queries) == 20
     row = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
     assert (row["format"], row["version"], row["provenance"]) == ("laprasdp predictions", 1, "public")
     assert row["domain"] == DOMAIN.fingerprint
@@ -198,14 +202,14 @@ def test_a_forecast_for_another_domain_table_or_version_is_refused(forecast, tmp
 
 def test_the_top_of_a_forecast_moves_the_rest_to_the_unpredicted():
     expected = tuple(
-        Expected(text, parse(text, DOMAIN, "t").queries, count)
+        Prediction(text, parse(text, DOMAIN, "t").queries, expected=count)
         for text, count in zip(ranges(3), (5.0, 3.0, 1.0), strict=True)
     )
     forecast = Forecast(expected, 1.0, 10, "t", DOMAIN, "public")
     assert forecast.top(1) == Forecast(expected[:1], 5.0, 10, "t", DOMAIN, "public")
     assert (forecast.overlap, forecast.top(1).overlap) == (0.9, 0.5)
     longer = forecast.stretched(20)
-    assert ([one.count for one in longer.expected], longer.unpredicted) == ([10.0, 6.0, 2.0], 2.0)
+    assert ([one.expected for one in longer.predictions], longer.unpredicted) == ([10.0, 6.0, 2.0], 2.0)
     assert (longer.horizon, longer.overlap) == (20, 0.9)
 
 
@@ -216,7 +220,7 @@ def test_statements_that_mean_the_same_are_expected_together():
     predictor.fit(log)
     forecast = make_forecast(predictor, log, 8, 10)
     known = 8 * (1 - predictor.missing_mass)
-    assert [one.count for one in forecast.expected] == [pytest.approx(known * 3 / 4)]
+    assert [one.expected for one in forecast.predictions] == [pytest.approx(known * 3 / 4)]
     assert forecast.unpredicted == pytest.approx(8 - known * 3 / 4)  # what no cell can match is not in P
     with pytest.raises(ConfigError, match="at least 1, not 0 and 3"):
         make_forecast(predictor, log, 0, 3)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from query_logs import DOMAIN, START, ranges
 
 from laprasdp import ConfigError, Domain, Integers, UnsupportedQuery
-from laprasdp.predict import judge as judging
-from laprasdp.predict.judge import OTHER_TABLE, TOO_MANY, Judge
+from laprasdp.predict import askable as judging
+from laprasdp.predict.askable import OTHER_TABLE, TOO_MANY, Askable
 from laprasdp.predict.log import read_log
 from laprasdp.predict.template import Splitter
 from laprasdp.sql.parse import parse
@@ -224,13 +224,13 @@ def test_a_limit_on_calls_of_the_parser_is_shown(tmp_path, monkeypatch):
 
 
 def test_a_template_that_is_always_refused_is_refused_unread():
-    judge = Judge(DOMAIN, "t")
+    askable = Askable(DOMAIN, "t")
     for n in range(5000):
         if n % 5:
             key = Splitter().split(f"SELECT COUNT(*) FROM t WHERE b < {n / 1000}")
-            assert "cuts the bin" in judge.refusal(key)
-    assert judge.parsed < 200
-    assert judge.refusal(Splitter().split("SELECT COUNT(*) FROM t WHERE b < 5")) is None
+            assert "cuts the bin" in askable.refusal(key)
+    assert askable.parsed < 200
+    assert askable.refusal(Splitter().split("SELECT COUNT(*) FROM t WHERE b < 5")) is None
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -249,11 +249,11 @@ def test_a_template_with_its_literals_put_back_means_the_same(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_accepted_unread_is_accepted_by_the_parser(seed):
-    """Literals of a template are exchanged at random; the judge may only be as generous as the parser."""
+    """Literals of a template are exchanged at random; the askable may only be as generous as the parser."""
     rng, splitter, domain = random.Random(seed), Splitter(), sql_grammar.DOMAIN
     unread = 0
     for _ in range(40):
-        judge = Judge(domain, "people")
+        askable = Askable(domain, "people")
         key = splitter.split(f"SELECT COUNT(*) FROM people WHERE {sql_grammar.nested(rng, 2)}")
         numbers = [*map(str, range(-3, 9)), "15", "60", "90", "0.1", "0.25", "1.5", "14"]
         words = [x for x in key.literals if x.startswith("'")] + ["'2024-01-30'", "'2023-12-15'", "'x'", "''"]
@@ -262,8 +262,8 @@ def test_what_is_accepted_unread_is_accepted_by_the_parser(seed):
                 x if rng.random() < 0.4 else rng.choice(words if x.startswith("'") else numbers)
                 for x in key.literals
             )
-            before, tried = judge.parsed, key._replace(literals=literals)
-            if judge.refusal(tried) is None and judge.parsed == before:
+            before, tried = askable.parsed, key._replace(literals=literals)
+            if askable.refusal(tried) is None and askable.parsed == before:
                 parse(tried.text, domain, "people")
                 unread += 1
     assert unread > 20

@@ -20,8 +20,8 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.design_product import design_product, posterior, typical_queries
-from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_product import PrimmProduct
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
 from laprasdp.queries.query import Query

@@ -11,7 +11,7 @@ from draw import MemoryTable
 import laprasdp as lp
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.filter import CellCharge, GaussianFilter
 from laprasdp.privacy.noise import ExactNoise, SeededNoise

@@ -10,8 +10,8 @@ from draw import MemoryTable
 import laprasdp as lp
 from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm import Primm
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Reply
 from laprasdp.record.estimate import Estimate

@@ -19,8 +19,8 @@ import laprasdp as lp
 from laprasdp.belief.measure import best_row
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import ExactNoise, SeededNoise
 from laprasdp.queries.query import Query

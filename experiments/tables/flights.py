@@ -17,7 +17,7 @@ from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Row, Size
 from laprasdp import Budget
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.setting import Setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

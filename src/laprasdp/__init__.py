@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     )
     from laprasdp.pacing.pacing import Reading
     from laprasdp.periods import Period, WindowedSession, open_windows
+    from laprasdp.policy.stream import Stream
     from laprasdp.privacy.budget import Budget
     from laprasdp.privacy.noise import ExactNoise, SeededNoise
     from laprasdp.privacy.unit import PrivacyUnit
     from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
     from laprasdp.queries.domain import Domain
+    from laprasdp.queries.prediction import Prediction
     from laprasdp.queries.query import Query
     from laprasdp.queries.workload import Workload
     from laprasdp.stream.answer import Answer, GroupedAnswer
@@ -57,12 +59,14 @@ __all__ = [
     "OtherTable",
     "Period",
     "Plan",
+    "Prediction",
     "PrivacyUnit",
     "Query",
     "QuerySyntaxError",
     "Reading",
     "SeededNoise",
     "Session",
+    "Stream",
     "UnknownAnalyst",
     "UnsupportedQuery",
     "WindowedSession",
@@ -78,10 +82,12 @@ _HOMES = {
     "stream.opening": ("open_session",),
     "pacing.pacing": ("Reading",),
     "stream.plan": ("Plan",),
+    "policy.stream": ("Stream",),
     "privacy.budget": ("Budget",),
     "privacy.noise": ("ExactNoise", "SeededNoise"),
     "privacy.unit": ("PrivacyUnit",),
     "queries.domain": ("Domain",),
+    "queries.prediction": ("Prediction",),
     "queries.query": ("Query",),
     "stream.session": ("Session",),
     "periods": ("Period", "WindowedSession", "open_windows"),

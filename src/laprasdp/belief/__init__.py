@@ -1,1 +1,1 @@
-"""What is known about the table: a Gaussian belief, conditioned on every release; never sees data."""
+"""What is known so far, and the best next measurement; never sees data."""

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import scipy.linalg
 
+from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.strategy.dual import Floats
+from laprasdp.arrays import Floats
 
 
 def best_row(

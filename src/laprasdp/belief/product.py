@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.threads import blas_threads

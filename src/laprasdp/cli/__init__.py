@@ -1,4 +1,4 @@
-"""The command line: a face on `config` and `session`; it decides nothing of its own."""
+"""What the command `lapras` says: a face on configuration and session; it decides nothing of its own."""
 
 
 def main() -> None:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from laprasdp.cli.begun import declared, read
 from laprasdp.cli.curve import draw_spending
-from laprasdp.cli.kept import declared, read
-from laprasdp.cli.left import left, tell_other_budget
+from laprasdp.cli.outlook import left, tell_other_budget
 from laprasdp.cli.periods import overview
 from laprasdp.cli.show import bar, budget_line, console
 from laprasdp.cli.spent import by_analyst, by_query, by_source, forecast_words, raised_words
 from laprasdp.config import read_config
-from laprasdp.stream.rehearsal import Forecast
+from laprasdp.stream.rehearsal import Rehearsal
 from laprasdp.stream.spending import Spending
 
 
@@ -43,7 +43,7 @@ def budget(path: Path, out: Path, period: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _print(what: str, caps: Mapping[str, float], spending: Spending, rest: Forecast) -> None:
+def _print(what: str, caps: Mapping[str, float], spending: Spending, rest: Rehearsal) -> None:
     screen = console()
     screen.print(
         f"{what}: {spending.statements} statements, {spending.refused} of them refused; "

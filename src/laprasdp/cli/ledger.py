@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.kept import Period, existing
+from laprasdp.cli.begun import Period, existing
 from laprasdp.cli.show import say
 from laprasdp.config import read_config
 from laprasdp.errors import LedgerError

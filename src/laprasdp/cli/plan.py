@@ -22,7 +22,7 @@ from laprasdp.stream.plan import Plan, PlannedQuery
 
 def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
     """Print what a budget buys, with the prediction set and without: the declared one, or the one wanted."""
-    config = read_config(path)
+    config = read_config(path).read()
     aim: dict[str, Any] = {}
     if target_std is not None:
         epsilon = config.smallest_epsilon(target_std)
@@ -113,8 +113,8 @@ def _worth(config: Config, planned: Plan, alone: Plan) -> dict[str, float | None
     """Mean error of a stream with the predictions, without, and if they came true to the last statement."""
     if not planned.predicted:
         return None
-    known = None if config.overlap is None else planned.mae_at(config.overlap)
-    perfect = replace(config, overlap=1.0).plan().mae_at(1.0)
+    known = None if config.stream.overlap is None else planned.mae_at(config.stream.overlap)
+    perfect = replace(config, stream=replace(config.stream, overlap=1.0)).plan().mae_at(1.0)
     return {"with": known, "without": alone.streams[0].mae, "oracle": perfect}
 
 
@@ -124,8 +124,8 @@ def _print_worth(config: Config, planned: Plan, worth: dict[str, float | None] |
     about = _about(planned)
     hoped = (
         "depends on the share of the stream that they are"
-        if config.overlap is None
-        else f"{about}{records(worth['with'])} if {config.overlap:.0%} of the stream is, as expected"
+        if config.stream.overlap is None
+        else f"{about}{records(worth['with'])} if {config.stream.overlap:.0%} of the stream is, as expected"
     )
     console().print(
         f"\nWhat the predictions are worth, mean error: {hoped}; {about}{records(worth['without'])} without "

@@ -36,7 +36,7 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
     from laprasdp.predict.forecast import make_forecast, write_forecast
 
     settings = read_config(wanted.config, predictions=False)
-    horizon, count = wanted.horizon or settings.horizon or 100, count or settings.prediction_count
+    horizon, count = wanted.horizon or settings.stream.horizon or 100, count or settings.prediction_count
     log = _read(wanted, settings.domain, settings.name)
     with progress("learning") as step:
         predictor = _maker(wanted.model, horizon, step)()
@@ -49,19 +49,19 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
         **log.tally.row(),
     }
     write_forecast(forecast, out, row)
-    summary = {"horizon": horizon, "predictions": len(forecast.expected), "overlap": forecast.overlap}
+    summary = {"horizon": horizon, "predictions": len(forecast.predictions), "overlap": forecast.overlap}
     if as_json:
         print(json.dumps({"file": str(out), **summary, "unpredicted": forecast.unpredicted, **row}))
         return 0
     screen = console()
     _print_tally(log)
     screen.print(
-        f"{len(forecast.expected):,} statements are expected to be {forecast.overlap:.1%} of the next "
+        f"{len(forecast.predictions):,} statements are expected to be {forecast.overlap:.1%} of the next "
         f"{horizon:,}; what the log does not hold, {predictor.missing_mass:.1%}.\n"
     )
     listed = table(">expected", "statement")
-    for one in forecast.expected[:10]:
-        listed.add_row(f"{one.count:.2f}", shorten(one.text, 110))
+    for one in forecast.predictions[:10]:
+        listed.add_row(f"{one.expected:.2f}", shorten(one.text, 110))
     screen.print(listed, markup=False)
     screen.print(f"\n{out}: put predictions = {json.dumps(str(out))} under [stream].", markup=False)
     return 0
@@ -73,7 +73,7 @@ def score(wanted: Wanted, windows: int, picture: Path, *, as_json: bool) -> int:
     from laprasdp.predict.score import score
 
     settings = read_config(wanted.config, predictions=False)
-    horizon = wanted.horizon or settings.horizon or 100
+    horizon = wanted.horizon or settings.stream.horizon or 100
     log = _read(wanted, settings.domain, settings.name)
     models = [wanted.model] if wanted.model == "frequency" else [wanted.model, "frequency"]
     scores = {}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from laprasdp.cli.kept import declared, existing
-from laprasdp.cli.left import declared_budget, policy_now
+from laprasdp.cli.begun import declared, existing
+from laprasdp.cli.outlook import declared_budget, policy_now
 from laprasdp.cli.show import say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from laprasdp.cli.show import console, price, records, shorten, table
-from laprasdp.stream.rehearsal import Forecast
+from laprasdp.stream.rehearsal import Rehearsal
 from laprasdp.stream.spending import Raised, Share
 
 _SHOWN = 10  # rows of the table by query
@@ -77,7 +77,7 @@ def raised_words(raised: Raised) -> str:
     return f"raised {raised.at:%Y-%m-%d}{who}: from {raised.old} to {raised.new}"
 
 
-def forecast_words(rest: Forecast) -> str:
+def forecast_words(rest: Rehearsal) -> str:
     """The forecast in one or two lines."""
     if not rest.queries:
         return "no typical query that has to be measured fits any more; what was released stays free."

@@ -1,5 +1,5 @@
-"""`lapras.toml`: everything public about a session."""
+"""What `lapras.toml` declares: everything public about a session."""
 
-from laprasdp.config.config import FILE, Config, Prediction, read_config
+from laprasdp.config.config import FILE, Config, read_config
 
-__all__ = ["FILE", "Config", "Prediction", "read_config"]
+__all__ = ["FILE", "Config", "read_config"]

@@ -17,34 +17,28 @@ from laprasdp.config.attributes import read_domain
 from laprasdp.config.dialect import KEYS_OF_TEXT, read_dialect
 from laprasdp.config.periods import Windows, read_windows
 from laprasdp.config.place import Place, read_analysts, read_ledger
-from laprasdp.config.predictions import KEYS, is_forecast, read_count, read_expected
+from laprasdp.config.predictions import read_count
 from laprasdp.config.section import Section, placed
+from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
-from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.pacing.pacing import Reading
+from laprasdp.errors import ConfigError
 from laprasdp.periods import WindowedSession, open_windows
 from laprasdp.periods.period import Part
 from laprasdp.periods.terms import Terms
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
+from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
-from laprasdp.sql.statements import split
-from laprasdp.stream.opening import open_session, read_predictions
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.opening import open_session
 from laprasdp.stream.plan import Plan, make_plan, smallest_epsilon
-from laprasdp.stream.session import DEFAULT_POLICY, Session
+from laprasdp.stream.predictions import read_prediction, read_predictions
+from laprasdp.stream.session import Session
 
 FILE = "lapras.toml"
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A predicted statement, and where it stands for messages."""
-
-    text: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -72,12 +66,12 @@ class Config:
         The ε of what may be measured for each; where there is any, only they may ask.
     windows : Windows, optional
         Periods with a budget each.
-    domain, budget, unit
-        As in `open_session`, like the fields after them.
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
-    expected : tuple of float
-        λ, how often each of `predictions` is expected among S statements; empty where nothing tells it.
+    stream : Stream
+        Its predictions carry their places in the files of the user.
+    domain, budget, unit
+        As in `open_session`.
     """
 
     path: Path
@@ -85,36 +79,48 @@ class Config:
     name: str
     domain: Domain
     budget: Budget
+    stream: Stream = field(default_factory=Stream)
+    prediction_count: int = 100
     dialect: Dialect | None = None
     table: str | None = None
     public: bool = False
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
-    horizon: int | None = 100
-    policy: str = DEFAULT_POLICY
-    accounting: str = "gaussian"
-    split: str = "matrix-heavy"
-    overlap: float | None = None
-    reading: Reading = field(default_factory=Reading)
-    predictions: tuple[Prediction, ...] = ()
-    prediction_count: int = 100
-    expected: tuple[float, ...] = ()
     ledger: Place | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
     windows: Windows | None = None
 
     def open(self) -> Session | WindowedSession:
         """Open the table and the ledger; nothing is released yet."""
-        self._check_predictions()
-        declared = vars(self._terms()) | {"table": self.table, "name": self.name, "public": self.public}
-        declared["dialect"] = self.dialect
         if self.windows is None:
-            ledger = None if self.ledger is None else self.ledger.open(self.domain)
-            return open_session(self.source, self.domain, ledger=ledger, **declared)
-        shelf = None if self.ledger is None else self.ledger.shelf(self.domain, f"{self.name}@")
+            return open_session(
+                self.source,
+                self.domain,
+                budget=self.budget,
+                stream=self.stream,
+                unit=self.unit,
+                table=self.table,
+                name=self.name,
+                dialect=self.dialect,
+                public=self.public,
+                ledger=None if self.ledger is None else self.ledger.open(self.domain),
+                caps=self.caps,
+            )
         parts = self.windows.parts(self.domain).values()
-        own = [part.period for part in parts] if self.windows.budgets else self.windows.step
-        declared |= {"attribute": self.windows.attribute, "periods": own}
-        return open_windows(self.source, self.domain, ledger=shelf, **declared)
+        return open_windows(
+            self.source,
+            self.domain,
+            attribute=self.windows.attribute,
+            periods=[part.period for part in parts] if self.windows.budgets else self.windows.step,
+            budget=self.budget,
+            stream=self.stream,
+            unit=self.unit,
+            table=self.table,
+            name=self.name,
+            dialect=self.dialect,
+            public=self.public,
+            ledger=None if self.ledger is None else self.ledger.shelf(self.domain, f"{self.name}@"),
+            caps=self.caps,
+        )
 
     def kept(self) -> Place:
         """
@@ -163,25 +169,13 @@ class Config:
         predictions : bool
             As in `plan`.
         """
-        if predictions:
-            self._check_predictions()
-        terms = self._terms(predictions=predictions)
+        stream = self.stream if predictions else replace(self.stream, predictions=())
         if self.windows is not None:
-            return terms.before(part or self.windows.last(self.domain), self.domain, self.name)
-        predicted = read_predictions(terms.predictions, self.domain, self.name, terms.expected)
-        setting = Setting(
-            self.domain,
-            self.budget,
-            self.horizon,
-            tuple(predicted),
-            accounting=self.accounting,
-            split=self.split,
-            overlap=self.overlap,
-            expected=tuple(one.count for one in predicted.values()) if terms.expected else (),
-            unit=self.unit,
-            reading=self.reading,
-        )
-        return policy_named(self.policy, setting), [one.name for one in predicted.values()]
+            terms = Terms(self.budget, stream, self.unit, self.caps)
+            return terms.before(part or self.windows.last(self.domain), Reader(self.domain, self.name))
+        predicted = read_predictions(stream.declared, Reader(self.domain, self.name))
+        setting = stream.setting(self.domain, self.budget, self.unit, predicted)
+        return policy_named(stream.policy, setting), [one.text for one in predicted]
 
     def with_budget(self, budget: Budget) -> Config:
         """The same with this budget; with windows, in every period."""
@@ -210,30 +204,11 @@ class Config:
             target_std,
         )
 
-    def _terms(self, *, predictions: bool = True) -> Terms:
-        return Terms(
-            self.budget,
-            self.horizon,
-            tuple(prediction.text for prediction in self.predictions) if predictions else (),
-            self.policy,
-            self.accounting,
-            self.split,
-            self.overlap,
-            self.expected if predictions else (),
-            self.reading,
-            self.unit,
-            self.caps,
-        )
-
-    def _check_predictions(self) -> None:
-        """Refuse a prediction that cannot be asked by the line of the user's file."""
-        for prediction in self.predictions:
-            try:
-                read_predictions([prediction.text], self.domain, self.name)
-            except UnsupportedQuery as error:
-                raise type(error)(
-                    f"{prediction.place}: {str(error).removeprefix('prediction 1: ')}"
-                ) from None
+    def read(self) -> Config:
+        """The same with its predictions read, so that none is read again."""
+        reader = Reader(self.domain, self.name)
+        read = tuple(read_prediction(one, reader) for one in self.stream.declared)
+        return replace(self, stream=replace(self.stream, predictions=read))
 
 
 def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
@@ -276,7 +251,7 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     settings["domain"] = read_domain(top.section("domain"))
     stream = top.section("stream")
-    settings |= _stream(stream, path.parent)
+    settings |= {"stream": read_stream(stream, path.parent), "prediction_count": read_count(stream)}
     settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
     if "ledger" in top:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
@@ -288,16 +263,9 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
         placed(section.where, settings["windows"].last, settings["domain"])
     config = Config(path, **settings)
     if not predictions:
-        return replace(config, predictions=())
-    forecast = read_expected(stream, config.domain, config.name, config.horizon, path.parent)
-    if forecast is None:
-        return config
-    return replace(
-        config,
-        predictions=tuple(Prediction(one.text, f"{stream.where}: {one.text}") for one in forecast.expected),
-        expected=tuple(one.count for one in forecast.expected),
-        overlap=forecast.overlap if config.overlap is None else config.overlap,
-    )
+        return replace(config, stream=replace(config.stream, predictions=()))
+    told = with_forecast(stream, config.stream, config.domain, config.name, path.parent)
+    return replace(config, stream=told)
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
@@ -331,52 +299,3 @@ def _privacy(section: Section) -> dict[str, Any]:
         "budget": placed(section.where, Budget, epsilon, delta),
         "unit": placed(section.where, PrivacyUnit, column, rows),
     }
-
-
-def _stream(section: Section, folder: Path) -> dict[str, Any]:
-    section.only(
-        "horizon", "policy", "accounting", "split", "overlap", "predictions", *KEYS, *vars(Reading())
-    )
-    horizon = section.take("horizon", (int, str), 100)
-    if horizon != "unknown" and (isinstance(horizon, str) or horizon < 1):
-        raise ConfigError(
-            f'{section.where}: horizon is a whole number of at least 1, or "unknown", not {horizon!r}'
-        )
-    found: dict[str, Any] = {"horizon": None if horizon == "unknown" else horizon}
-    for key, default in (("policy", DEFAULT_POLICY), ("accounting", "gaussian"), ("split", "matrix-heavy")):
-        found[key] = section.take(key, str, default)
-    found["overlap"] = section.take("overlap", (int, float), None)
-    plain = Reading()
-    reading = {
-        key: section.take(key, str, getattr(plain, key)) for key in ("estimate", "overflow", "repeats")
-    }
-    reading["warm_up"] = section.take("warm_up", (int, str), plain.warm_up)
-    predictions = section.take("predictions", (list, str), [])
-    found["reading"] = placed(section.where, lambda: Reading(**reading))
-    found["prediction_count"] = read_count(section)
-    found["predictions"] = (
-        () if is_forecast(predictions) else _predictions(section.where, predictions, folder)
-    )
-    return found
-
-
-def _predictions(where: str, given: list[Any] | str, folder: Path) -> tuple[Prediction, ...]:
-    if isinstance(given, list):
-        for text in given:
-            if not isinstance(text, str):
-                raise ConfigError(f"{where}: predictions are texts in quotes, not {text!r}")
-        return tuple(Prediction(t, f"{where}: prediction {i}") for i, t in enumerate(given, start=1))
-    path, found = folder / given, []
-    try:
-        with open(path, encoding="utf-8-sig") as lines:
-            for fragment in split(lines):
-                if fragment.error:
-                    raise ConfigError(f"{path}, line {fragment.line}: {fragment.error}")
-                found.append(Prediction(fragment.text, f"{path}, line {fragment.line}"))
-    except OSError as error:
-        raise ConfigError(
-            f"{where}: predictions: {path}: {(error.strerror or 'cannot be read').lower()}"
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{where}: predictions: {path} is not UTF-8 text") from None
-    return tuple(found)

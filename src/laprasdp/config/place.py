@@ -82,12 +82,12 @@ class Place:
             )
 
     def _warn(self, domain: Domain, own: Callable[[str], bool]) -> None:
-        from laprasdp.ledger.twins import twins
+        from laprasdp.ledger.beside import beside
 
         if isinstance(self.where, Path):
-            for beside in twins(self.where, own, domain):
+            for other in beside(self.where, own, domain):
                 warnings.warn(
-                    f"beside this ledger, {beside} over the same attributes: "
+                    f"beside this ledger, {other} over the same attributes: "
                     "two ledgers for one table are two budgets",
                     stacklevel=4,
                 )

@@ -1,0 +1,1 @@
+"""Who keeps the record: in memory, in SQLite, in PostgreSQL; one transaction a statement."""

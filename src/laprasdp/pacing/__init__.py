@@ -1,0 +1,1 @@
+"""How much of the budget a query may use now; decides, never acts."""

@@ -1,4 +1,4 @@
-"""Windows: a table that grows, in periods of a date attribute that have a budget each."""
+"""What happens where a table grows: periods of a date attribute with a budget each."""
 
 from laprasdp.periods.opening import open_windows
 from laprasdp.periods.period import Period

@@ -14,17 +14,16 @@ from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.ledger.memory import MemoryShelf
-from laprasdp.pacing.pacing import Reading
 from laprasdp.periods.period import Part, Period, dates_of, periods_of
 from laprasdp.periods.slice import Slice
 from laprasdp.periods.terms import Terms
 from laprasdp.periods.windowed import WindowedSession
+from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import Query
-from laprasdp.stream.session import DEFAULT_POLICY, now
+from laprasdp.stream.session import now
 
 if TYPE_CHECKING:
     from laprasdp.data.duckdb import DuckDBTable
@@ -40,14 +39,7 @@ def open_windows(
     attribute: str,
     periods: int | str | Iterable[Period],
     budget: Budget,
-    horizon: int | None = 100,
-    predictions: Iterable[str | Query] = (),
-    policy: str = DEFAULT_POLICY,
-    accounting: str = "gaussian",
-    split: str = "matrix-heavy",
-    overlap: float | None = None,
-    expected: Sequence[float] = (),
-    reading: Reading | None = None,
+    stream: Stream | None = None,
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
@@ -57,6 +49,7 @@ def open_windows(
     ledger: Shelf | str | os.PathLike[str] | None = None,
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
+    **options: Any,
 ) -> WindowedSession:
     """
     Open a table that grows, in periods of a date attribute that have a budget each.
@@ -75,8 +68,9 @@ def open_windows(
         the periods, one after another.
     budget : Budget
         (ε, δ) for everything that will ever be released of one period.
-    predictions : iterable of str or Query
-        Over the whole domain; each period predicts what they ask of it.
+    stream : Stream, optional
+        Of each period, as in `open_session`.  Its predictions are over the whole domain; each period predicts
+        what they ask of it.
     unit : PrivacyUnit, optional
         One row; or what one person has in one period, of which `max_rows` rows count.
     ledger : Shelf, path or URL, optional
@@ -84,9 +78,7 @@ def open_windows(
         otherwise.  Each period has a dataset there, ``name@first date``.
     caps : mapping of analyst to float, optional
         The ε of what may be measured of each period for each analyst.
-    horizon, policy, accounting, split, overlap, expected, reading
-        Of each period, as in `open_session`.
-    table, name, dialect, public, noise, clock
+    table, name, dialect, public, noise, clock, **options
         As in `open_session`.
 
     Raises
@@ -115,9 +107,10 @@ def open_windows(
     unit = unit or PrivacyUnit()
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
-    declared = periods_of(dates_of(domain, attribute), attribute, periods)
-    parts = [Part.of(domain, attribute, period) for period in declared]
+    declared = Stream.of(stream, options)
     owned = ExitStack()
+    found = periods_of(dates_of(domain, attribute), attribute, periods)
+    parts = [Part.of(domain, attribute, period) for period in found]
     if isinstance(source, Table):
         if unit != source.unit or unit.column is not None:
             raise ConfigError("a ready table in periods has rows as its unit: give the source of its rows")
@@ -137,22 +130,10 @@ def open_windows(
     return WindowedSession(
         domain,
         attribute,
-        declared,
+        found,
         [Slice(opened, part) for part in parts],
         name=called,
-        terms=Terms(
-            budget,
-            horizon,
-            tuple(predictions) if not isinstance(predictions, str) else predictions,
-            policy,
-            accounting,
-            split,
-            overlap,
-            expected,
-            reading or Reading(),
-            unit,
-            caps or {},
-        ),
+        terms=Terms(budget, declared, unit, caps or {}),
         shelf=_shelf(ledger),
         noise=noise or ExactNoise(),
         public=public,

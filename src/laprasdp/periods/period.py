@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,9 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.prediction import Prediction
 from laprasdp.queries.query import Query
 from laprasdp.record.settings import Settings, domain_of
-from laprasdp.stream.opening import Predicted
 
 DAY = dt.timedelta(days=1)
 
@@ -117,15 +117,15 @@ class Part:
         }
         return Query(self.domain, labels, query.weights)
 
-    def predicted(self, predicted: Mapping[Query, Predicted]) -> dict[Query, Predicted]:
-        """What predictions over the whole domain predict of the period, without what counts nothing there."""
-        found: dict[Query, Predicted] = {}
-        for query, one in predicted.items():
-            mine = self.restrict(query)
+    def predicted(self, predictions: Iterable[Prediction]) -> tuple[Prediction, ...]:
+        """What predictions of one query each predict of the period, without what counts nothing there."""
+        found: dict[Query, Prediction] = {}
+        for one in predictions:
+            mine = self.restrict(one.queries[0])
             if not mine.is_zero:
-                known = found.get(mine, Predicted(one.name, 0.0))
-                found[mine] = Predicted(known.name, known.count + one.count)
-        return found
+                part = replace(one, queries=(mine,))
+                found[mine] = found[mine].together(part) if mine in found else part
+        return tuple(found.values())
 
     def marginal(self, whole: Marginal, axes: tuple[int, ...]) -> Marginal:
         """

@@ -27,12 +27,13 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Refusal, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.plan import Plan, describe
+from laprasdp.stream.plan import Plan
 from laprasdp.stream.session import Session, now
 from laprasdp.stream.turn import Settled
 
@@ -307,8 +308,8 @@ class WindowedSession:
     def _open(self, domain: Domain, parts: list[Part], tables: Iterable[Table]) -> None:
         """Open a session for each part; periods that are new are recorded, all of them or none."""
         tables = list(tables)
-        types = tables[0].types
-        begun = [self._terms.before(part, domain, self._name, types) for part in parts]
+        reader = Reader(domain, self._name, tables[0].types)
+        begun = [self._terms.before(part, reader) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))
         recorded = self._shelf.settings()
         check_kept(parts, self._name, self._attribute, recorded)
@@ -321,7 +322,7 @@ class WindowedSession:
             for part, table, before in opened:
                 if part.period.name not in found:
                     found[part.period.name] = self._session(part, table, *before)
-        self._domain, self._reader = domain, Reader(domain, self._name, types)
+        self._domain, self._reader = domain, reader
         self._parts |= {part.period.name: part for part in parts}
         self._sessions |= {part.period.name: found[part.period.name] for part in parts}
 

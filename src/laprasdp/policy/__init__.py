@@ -1,0 +1,1 @@
+"""What to measure and what to answer, from public settings and releases; never sees data."""

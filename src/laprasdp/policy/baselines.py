@@ -10,15 +10,16 @@ from functools import cached_property
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure_laplace
 
 MAX_HISTOGRAM = 10_000

@@ -8,9 +8,10 @@ from laprasdp.belief.dense import MAX_CELLS
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import LaplaceCounts, PrimmDense
 from laprasdp.policy.primm_product import PrimmProduct
+from laprasdp.policy.setting import Setting
 
 
 def primm(setting: Setting) -> Policy:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.belief.measure import best_row
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.optimize import optimize_gram
 
 MIXTURE = ("random", "point", "prefix", "range")

@@ -7,15 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.record.entries import Entry, Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span

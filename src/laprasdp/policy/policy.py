@@ -8,115 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted, ConfigError
-from laprasdp.pacing.competitive import TYPICAL
-from laprasdp.pacing.pacing import Reading
-from laprasdp.pacing.split import shares_of
-from laprasdp.privacy.accounting import Accounting, accounting_named
-from laprasdp.privacy.budget import Budget
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import Charge
 from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LATTICE_BITS
-from laprasdp.privacy.unit import PrivacyUnit
-from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
 
 _CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over, and no query is measured with it
-
-
-@dataclass(frozen=True)
-class Setting:
-    """
-    Everything public that a policy is built from.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : Budget
-    horizon : int or None
-        S ≥ 1, the statements that the budget is paced for; None where nobody knows, which primm allows.
-    predictions : tuple of Query
-        P; distinct, none of them the same on every cell.
-    accounting : {"basic", "gaussian"}
-    split : str
-        How the paper's policies share the budget out.
-    overlap : float or None
-        Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
-    expected : tuple of float
-        λ, how often each of `predictions` is expected, in any unit; empty where all are alike.  Only primm
-        uses it.
-    unit : PrivacyUnit
-    reading : Reading
-        How the paper is read where it is silent.
-    """
-
-    domain: Domain
-    budget: Budget
-    horizon: int | None
-    predictions: tuple[Query, ...] = ()
-    accounting: str = "gaussian"
-    split: str = "matrix-heavy"
-    overlap: float | None = None
-    expected: tuple[float, ...] = ()
-    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
-    reading: Reading = field(default_factory=Reading)
-
-    def __post_init__(self) -> None:
-        known = self.horizon is not None
-        if known and (
-            isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1
-        ):
-            raise ConfigError(f"the horizon must be a whole number of at least 1, not {self.horizon!r}")
-        shares_of(self.split)
-        if self.overlap is not None and not 0 <= self.overlap <= 1:
-            raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
-        predictions = tuple(dict.fromkeys(self.predictions))
-        if self.expected and len(self.expected) != len(predictions):
-            raise ConfigError("every distinct predicted query, or none, has an expected count")
-        object.__setattr__(self, "predictions", predictions)
-
-    @cached_property
-    def importance(self) -> Floats:
-        """(m,) share of each predicted query among them all."""
-        weights = np.array(self.expected or [1.0] * len(self.predictions))
-        return np.asarray(weights / weights.sum()) if len(weights) else weights
-
-    @property
-    def length(self) -> int:
-        """Statements that designs and plans reckon with."""
-        return self.horizon or TYPICAL
-
-    @cached_property
-    def ledger_unit(self) -> Accounting:
-        if self.horizon is None and self.accounting == "basic":
-            raise ConfigError("basic accounting shares δ out: a horizon has to be declared")
-        return accounting_named(self.accounting, self.budget, self.domain, self.length)
-
-    def settings(self) -> dict[str, Any]:
-        """All of it as plain data, for the ledger; a predicted query is named by its key."""
-        return {
-            "domain": [[name, declared] for name, declared in self.domain.settings().items()],
-            "unit": asdict(self.unit),
-            "budget": asdict(self.budget),
-            "accounting": self.accounting,
-            "horizon": self.horizon,
-            "split": self.split,
-            "overlap": self.overlap,
-            "expected": list(self.expected),
-            "reading": asdict(self.reading),
-            "predictions": [query.key for query in self.predictions],
-        }
 
 
 @dataclass(frozen=True)

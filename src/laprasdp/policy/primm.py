@@ -14,13 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.pacing.competitive import Competitive
-from laprasdp.policy.policy import Grant, Policy, Setting
+from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
 
 

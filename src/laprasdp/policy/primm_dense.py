@@ -8,18 +8,19 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.policy.design import Design, Predicted, design
-from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import Primm
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.law import Law
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Rows, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.design_product import (
@@ -17,12 +18,12 @@ from laprasdp.policy.design_product import (
     measured_deviation,
     posterior,
 )
-from laprasdp.policy.policy import Grant, Setting
+from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import Primm
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Marginals, tensor_of
 from laprasdp.strategy.measurement import Rows, measure, quantize
 

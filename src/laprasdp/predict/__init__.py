@@ -1,1 +1,1 @@
-"""Predictions from logs: which statements the next stream will hold, and how often."""
+"""What will be asked: which statements the next stream holds and how often, learned from logs."""

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.predict.log import Floats, Log
+from laprasdp.arrays import Floats, Ints
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import TINY, Spread
 from laprasdp.predict.template import Key
 
 PRIOR = 1.0  # lines that speak for all components alike before any is seen
 SHARED = 5.0  # lines for which a template leans on the weights of all templates
 ROUNDS = 300
-
-Ints = npt.NDArray[np.int64]
 
 
 class Templates:

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.predict.component import Component, normal
-from laprasdp.predict.log import Floats, Log
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
-from laprasdp.predict.window import LIMIT, Shapes
+from laprasdp.predict.window import LIMIT, RangeShapes
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 168  # hours
@@ -103,7 +104,7 @@ class Sliding(Component):
     nothing for a log without times, or for statements without dates.
     """
 
-    def __init__(self, shapes: Shapes, half_life: float) -> None:
+    def __init__(self, shapes: RangeShapes, half_life: float) -> None:
         super().__init__()
         self._shapes, self._half_life = shapes, half_life
 

@@ -6,8 +6,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from laprasdp.predict.chance import asked_at_all
-from laprasdp.predict.log import Floats, Log
+from laprasdp.arrays import Floats
+from laprasdp.predict.calibration import asked_at_all
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import TINY, Context, Predictor, Spread
 
 

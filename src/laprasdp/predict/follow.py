@@ -14,7 +14,7 @@ from laprasdp.predict.ladder import Rungs, moved_by
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.template import Key
-from laprasdp.predict.window import LIMIT, Shapes, frequent
+from laprasdp.predict.window import LIMIT, RangeShapes, frequent
 
 TRUST = 3.0  # lines for which a statement leans on the moves of all, and these on frequencies
 MOVES = 40
@@ -34,7 +34,7 @@ class Following(Component):
     weight n/(n + `TRUST`).  Only statements of the log, the `LIMIT` most frequent ones, are states.
     """
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: RangeShapes) -> None:
         super().__init__()
         self._shapes = shapes
 

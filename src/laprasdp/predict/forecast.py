@@ -10,35 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.predict.judge import meaning
+from laprasdp.predict.askable import meaning
 from laprasdp.predict.log import Log, Provenance, provenance_named
 from laprasdp.predict.model import Context, Predictor
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.prediction import Prediction
 from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.stream.predictions import predicted
 from laprasdp.whole import write_whole
 
 FORMAT, VERSION = "laprasdp predictions", 1
-
-
-@dataclass(frozen=True)
-class Expected:
-    """
-    A statement that is expected.
-
-    Attributes
-    ----------
-    text : str
-    queries : tuple of Query
-        One, or one for each group of a GROUP BY.
-    count : float
-        λ, how often it is expected among the next S statements.
-    """
-
-    text: str
-    queries: tuple[Query, ...]
-    count: float
 
 
 @dataclass(frozen=True)
@@ -48,8 +31,8 @@ class Forecast:
 
     Attributes
     ----------
-    expected : tuple of Expected
-        The prediction set P, the most expected statement first; no two mean the same.
+    predictions : tuple of Prediction
+        The prediction set P, read and counted, the most expected statement first; no two mean the same.
     unpredicted : float
         B₀, how many of the S statements are expected to be none of them.
     horizon : int
@@ -60,7 +43,7 @@ class Forecast:
         Where the log came from.
     """
 
-    expected: tuple[Expected, ...]
+    predictions: tuple[Prediction, ...]
     unpredicted: float
     horizon: int
     table: str
@@ -80,23 +63,26 @@ class Forecast:
         A group of a GROUP BY is asked whenever its statement is; queries that no cell can match are left out.
         """
         counts: dict[Query, float] = {}
-        for one in self.expected:
+        for one in self.predictions:
             for query in one.queries:
                 if not query.is_zero:
-                    counts[query] = counts.get(query, 0.0) + one.count
+                    counts[query] = counts.get(query, 0.0) + _count(one)
         return counts
 
     def stretched(self, horizon: int) -> Forecast:
         """The same shares of a stream of another length."""
         factor = horizon / self.horizon
-        expected = tuple(replace(one, count=one.count * factor) for one in self.expected)
-        return replace(self, expected=expected, unpredicted=self.unpredicted * factor, horizon=horizon)
+        return replace(
+            self,
+            predictions=tuple(replace(one, expected=_count(one) * factor) for one in self.predictions),
+            unpredicted=self.unpredicted * factor,
+            horizon=horizon,
+        )
 
     def top(self, count: int) -> Forecast:
         """The forecast with the `count` most expected statements only."""
-        kept = self.expected[:count]
-        rest = sum(one.count for one in self.expected[count:])
-        return replace(self, expected=kept, unpredicted=self.unpredicted + rest)
+        kept, left = self.predictions[:count], self.predictions[count:]
+        return replace(self, predictions=kept, unpredicted=self.unpredicted + sum(map(_count, left)))
 
 
 def make_forecast(
@@ -120,14 +106,14 @@ def make_forecast(
             statement = reader.parse(key.text)
         except UnsupportedQuery:
             continue
-        if all(query.is_zero for query in statement.queries):
+        if expected <= 0 or all(query.is_zero for query in statement.queries):
             continue
         mark = meaning(statement)
         first, sofar = found.get(mark, (statement, 0.0))
         found[mark] = first, sofar + expected
     best = sorted(found.values(), key=lambda pair: -pair[1])[:count]
-    listed = tuple(Expected(statement.text, statement.queries, expected) for statement, expected in best)
-    rest = max(horizon - sum(one.count for one in listed), 0.0)
+    listed = tuple(predicted(statement, expected, statement.text) for statement, expected in best)
+    rest = max(horizon - sum(map(_count, listed)), 0.0)
     return Forecast(listed, rest, horizon, log.table, log.domain, log.provenance)
 
 
@@ -144,7 +130,7 @@ def write_forecast(
         "horizon": forecast.horizon,
         "unpredicted": forecast.unpredicted,
         "about": dict(about or {}),
-        "predictions": [{"query": one.text, "expected": one.count} for one in forecast.expected],
+        "predictions": [{"query": one.text, "expected": one.expected} for one in forecast.predictions],
     }
     text = json.dumps(row, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, text + "\n")
@@ -186,7 +172,11 @@ def read_forecast(path: str | os.PathLike[str], domain: Domain, table: str) -> F
     listed, reader = [], Reader(domain, table)
     for place, (text, count) in enumerate(given, start=1):
         try:
-            listed.append(Expected(text, reader.parse(text).queries, count))
+            listed.append(predicted(reader.parse(text), count, f"{path}: {text}"))
         except UnsupportedQuery as error:
             raise ConfigError(f"{path}: prediction {place}: {error}") from None
     return Forecast(tuple(listed), rest, horizon, table, domain, provenance_named(row.get("provenance")))
+
+
+def _count(one: Prediction) -> float:
+    return one.expected or 0.0

@@ -11,15 +11,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
-from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
+from laprasdp.predict.askable import MAX_PARSES, OTHER_TABLE, Askable
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
 from laprasdp.queries.domain import Domain
 
 Provenance = Literal["public", "private-answers"]
-Ints = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Log:
     domain: Domain
     table: str
     statements: tuple[Key, ...]
-    ids: Ints
+    ids: Codes
     times: Floats | None
-    sessions: Ints
+    sessions: Codes
     provenance: Provenance = "public"
     tally: Tally = field(default=Tally(0, 0))
 
@@ -163,8 +163,8 @@ def read_log(
     raw.clear()
     whole = np.concatenate(ids)
     keys = list(numbers)
-    judge = Judge(domain, table)
-    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), judge, step)
+    askable = Askable(domain, table)
+    target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), askable, step)
     if rejected:
         refused["the line of the file cannot be read"] += rejected
     final = target[whole]
@@ -186,7 +186,7 @@ def read_log(
         if back:
             notes.append(f"{back:,} lines are earlier than the line before; the log was sorted by time")
     used, renumbered = np.unique(final[order], return_inverse=True)
-    tally = Tally(lines, len(order), refused[OTHER_TABLE], counts, len(used), judge.parsed, tuple(notes))
+    tally = Tally(lines, len(order), refused[OTHER_TABLE], counts, len(used), askable.parsed, tuple(notes))
     return Log(
         domain,
         table,
@@ -214,7 +214,7 @@ def provenance_named(given: str | None) -> Provenance:
 
 def _numbered(
     texts: Any, raw: dict[str | None, int], numbers: dict[Key | None, int], splitter: Splitter
-) -> Ints:
+) -> Codes:
     """The number of each line's statement; each distinct text of a batch is split once."""
     coded = texts.dictionary_encode()
     found = []
@@ -227,11 +227,11 @@ def _numbered(
         found.append(number)
     empty = numbers.setdefault(None, len(numbers)) if coded.null_count else -1
     table = np.array([*found, empty], dtype=np.int32)
-    numbered: Ints = table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+    numbered: Codes = table[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
     return numbered
 
 
-def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> Ints:
+def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> Codes:
     first, second = users.dictionary_encode(), sessions.dictionary_encode()
     width = len(second.dictionary) + 1
     pairs = first.indices.fill_null(len(first.dictionary)).to_numpy(zero_copy_only=False).astype(
@@ -247,22 +247,22 @@ def _sessions(users: Any, sessions: Any, people: dict[tuple[Any, Any], int]) -> 
 
 
 def _judged(
-    keys: list[Key | None], counts: npt.NDArray[np.int64], judge: Judge, step: Callable[[], None]
-) -> tuple[Ints, Counter[str]]:
+    keys: list[Key | None], counts: npt.NDArray[np.int64], askable: Askable, step: Callable[[], None]
+) -> tuple[Codes, Counter[str]]:
     """The number that each statement goes by, -1 if it is refused; and the refused lines by reason."""
     target = np.full(len(keys), -1, dtype=np.int32)
     refused: Counter[str] = Counter()
     accepted: dict[Key, int] = {}
     order = np.argsort(-counts, kind="stable").tolist()
     if len(order) > MAX_PARSES:  # then those first that the parser will not refuse for their literals
-        order.sort(key=lambda number: (key := keys[number]) is None or not judge.fits(key))
+        order.sort(key=lambda number: (key := keys[number]) is None or not askable.fits(key))
     for done, number in enumerate(order, start=1):
         key = keys[number]
-        reason = "the statement is empty" if key is None else judge.refusal(key)
+        reason = "the statement is empty" if key is None else askable.refusal(key)
         if key is None or reason is not None:
             refused[reason or ""] += int(counts[number])
         else:
-            target[number] = accepted.setdefault(judge.same(key), number)
+            target[number] = accepted.setdefault(askable.same(key), number)
         if not done % 10_000:
             step()
     return target, refused

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.predict.blend import Blend, Case, Templates, make_case
-from laprasdp.predict.chance import Chance
+from laprasdp.predict.calibration import Calibration
 from laprasdp.predict.clock import Rhythm, Sliding
 from laprasdp.predict.component import Component, decay, good_turing
 from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.frequency import Frequency
-from laprasdp.predict.log import Floats, Log
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Predictor, Spread
-from laprasdp.predict.window import Neighbours, Parts, Shapes
+from laprasdp.predict.window import Neighbours, Parts, RangeShapes
 
 HELD_OUT = 0.2
 WINDOWS = (4, 8)  # fewer for a long log, so that about WORK lines are gone through
@@ -58,7 +59,7 @@ class Mixture(Predictor):
 
     @property
     def clumping(self) -> float:
-        """How unevenly statements come; see `Chance`."""
+        """How unevenly statements come; see `Calibration`."""
         return self._chance.clumping
 
     @property
@@ -92,7 +93,7 @@ class Mixture(Predictor):
         now = _turing(log)
         self._missing = _corrected(now, turing, [~case.seen for case in fresh], fresh)
         self._uncovered = _corrected(now, turing, [~case.covered for case in fresh], fresh)
-        self._chance = Chance([(after, self._fresh.mixed(s)) for after, s in spreads])
+        self._chance = Calibration([(after, self._fresh.mixed(s)) for after, s in spreads])
         self._follow_drift(parts, log, templates)
         self._fitted = _fitted(parts, log)
 
@@ -130,7 +131,7 @@ class Mixture(Predictor):
 
 def _parts(log: Log, horizon: int) -> dict[str, Callable[[], Component]]:
     """The components, by name."""
-    shapes = Shapes(log.domain)
+    shapes = RangeShapes(log.domain)
     parts: dict[str, Callable[[], Component]] = {"frequency": Frequency}
     life = max(horizon / 4, 1.0)
     while life < len(log) / 2:

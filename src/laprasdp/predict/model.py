@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from laprasdp.predict.log import Floats, Log
+from laprasdp.arrays import Floats
+from laprasdp.predict.log import Log
 from laprasdp.predict.template import Key
 
 TINY = float(np.finfo(float).tiny)

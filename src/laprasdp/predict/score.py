@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
-from laprasdp.predict.log import Floats, Log
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Predictor, Spread
 
 SIZES = (50, 100, 200, 500)

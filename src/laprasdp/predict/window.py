@@ -22,7 +22,7 @@ COMBINATIONS = 4_000
 RARE = 3.0
 
 
-class Shapes:
+class RangeShapes:
     """The ladders of each template, found once."""
 
     def __init__(self, domain: Domain) -> None:
@@ -63,7 +63,7 @@ class Neighbours(Component):
 
     Parameters
     ----------
-    shapes : Shapes
+    shapes : RangeShapes
     half_life : float
         As for `Frequency`.
 
@@ -73,7 +73,7 @@ class Neighbours(Component):
     `LIMIT` most frequent statements have neighbours here.
     """
 
-    def __init__(self, shapes: Shapes, half_life: float = math.inf) -> None:
+    def __init__(self, shapes: RangeShapes, half_life: float = math.inf) -> None:
         super().__init__()
         self._shapes, self._half_life = shapes, half_life
 
@@ -103,7 +103,7 @@ class Parts(Component):
     frequencies.
     """
 
-    def __init__(self, shapes: Shapes, half_life: float = math.inf) -> None:
+    def __init__(self, shapes: RangeShapes, half_life: float = math.inf) -> None:
         super().__init__()
         self._shapes, self._half_life = shapes, half_life
 

@@ -1,1 +1,1 @@
-"""What may be asked: attributes, domains, and queries as weights over classes of cells."""
+"""What is asked: attributes, domains, and queries as weights over classes of cells."""

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import MAX_CLASSES, Integers, Query
+from laprasdp.queries.query import MAX_CLASSES, Query
 
 MAX_COLUMNS = 500_000
 _ENTRIES = 2**26  # queries times columns
@@ -41,7 +42,7 @@ class Columns:
         State and class to the next state; the last states are the columns.
     """
 
-    values: Integers
+    values: Ints
     axes: tuple[int, ...]
     labels: tuple[npt.NDArray[Any], ...]
     steps: tuple[npt.NDArray[np.intp], ...]
@@ -63,7 +64,7 @@ class Columns:
             state = step[state, labels[levels[axis]]]
         return state
 
-    def spread(self, template: Query, amounts: Integers) -> Query:
+    def spread(self, template: Query, amounts: Ints) -> Query:
         """
         The query whose weight on a cell is the amount of the cell's column.
 
@@ -147,7 +148,7 @@ def _check(domain: Domain, axes: Sequence[int], columns: int, limit: int) -> Non
 @dataclass(frozen=True)
 class _Tree:
     tables: list[npt.NDArray[np.uint32]]  # (nodes, classes) to nodes, one an axis
-    leaves: Integers
+    leaves: Ints
 
 
 def _transitions(query: Query) -> _Tree:

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Ints
 from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
-
-Integers = npt.NDArray[np.int64]
 
 MAX_CLASSES = 1_000_000
 MAX_WEIGHT = 2**40
@@ -85,7 +84,7 @@ class Query:
         axes = [domain.axis(list(labels)[i]) for i in order]
         self._fill(domain, axes, [given[i] for i in order], np.transpose(tensor, order).astype(np.int64))
 
-    def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Any], weights: Integers) -> None:
+    def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Any], weights: Ints) -> None:
         occurring, columns = [], []
         for labelling in labels:
             seen, _, column = first_seen(labelling)
@@ -156,14 +155,14 @@ class Query:
 
     @classmethod
     def over(
-        cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Integers
+        cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Ints
     ) -> Query:
         """The function of the cells with these classes and weights, neither checked nor merged."""
         result = object.__new__(cls)
         result.domain, result.axes, result.labels, result.weights = domain, axes, labels, weights
         return result
 
-    def spread(self, weights: Integers) -> Query:
+    def spread(self, weights: Ints) -> Query:
         """The function of the cells with these weights on the classes of this query; not canonical."""
         return Query.over(self.domain, self.axes, self.labels, weights)
 
@@ -201,7 +200,7 @@ class Query:
         classes = "×".join(map(str, self.weights.shape)) or "1"
         return f"Query({', '.join(self.names) or 'all rows'}; {classes})"
 
-    def vector(self) -> Integers:
+    def vector(self) -> Ints:
         """
         The weight of every cell, for domains small enough to write out.
 
@@ -228,7 +227,7 @@ class Query:
             return int(weights @ marginal.counts)
         return sum(map(int.__mul__, map(int, weights), map(int, marginal.counts)))
 
-    def combine(self, other: Query, how: Callable[[Integers, Integers], Integers]) -> Query:
+    def combine(self, other: Query, how: Callable[[Ints, Ints], Ints]) -> Query:
         """
         The query whose weight is ``how(weight of self, weight of other)`` on every cell.
 
@@ -331,7 +330,7 @@ def _refine(
     return _narrow(joint), pairs // width, pairs % width
 
 
-def _indexed(weights: Integers, index: Sequence[npt.NDArray[Any] | None]) -> Integers:
+def _indexed(weights: Ints, index: Sequence[npt.NDArray[Any] | None]) -> Ints:
     """Weights indexed by joint classes; axes the query does not name have length one."""
     named = [part for part in index if part is not None]
     tensor = weights[np.ix_(*named)] if named else weights

@@ -1,4 +1,4 @@
-"""SQL in: statements become queries, files become statements."""
+"""What a statement means: text becomes queries, files become statements."""
 
 from laprasdp.sql.parse import Statement, parse
 from laprasdp.sql.statements import Fragment, split

@@ -29,6 +29,10 @@ class Reader:
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
+    Attributes
+    ----------
+    domain : Domain
+
     Notes
     -----
     A statement is a function of its text, the domain, the table's name and types, and never changes; so to
@@ -38,7 +42,7 @@ class Reader:
     def __init__(
         self, domain: Domain, table: str, types: Mapping[str, str] | None = None, *, room: int = ROOM
     ) -> None:
-        self._domain, self._table, self._types, self._room = domain, table, types, room
+        self.domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self._taken = 0
         self._shapes = Shapes()
@@ -50,7 +54,7 @@ class Reader:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text][0]
-        statement = parse(text, self._domain, self._table, self._shapes, self._types)
+        statement = parse(text, self.domain, self._table, self._shapes, self._types)
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:

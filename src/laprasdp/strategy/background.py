@@ -12,8 +12,8 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.queries.domain import Domain
-from laprasdp.strategy.dual import Floats
 
 
 def random_moment(size: int) -> Floats:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
-Floats = npt.NDArray[np.float64]
+from laprasdp.arrays import Floats
+
 Objective = Literal["squared", "absolute", "largest"]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -18,13 +18,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats, Ints
 from laprasdp.errors import BudgetExhausted, DomainError, UnsupportedQuery
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal, Read
-from laprasdp.queries.query import MAX_CLASSES, Integers, Query
-from laprasdp.strategy.dual import Floats
+from laprasdp.queries.query import MAX_CLASSES, Query
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.optimize import optimize_gram
 from laprasdp.strategy.threads import blas_threads
@@ -68,7 +68,7 @@ class Marginals(Measurement):
     domain: Domain
     sets: tuple[Axes, ...]
     multipliers: tuple[int, ...]
-    factors: Mapping[int, Integers]
+    factors: Mapping[int, Ints]
 
     def __post_init__(self) -> None:
         if len(set(self.sets)) != len(self.multipliers) or min(self.multipliers, default=0) < 1:
@@ -316,7 +316,7 @@ def subsets(axes: Axes) -> list[Axes]:
     return [s for size in range(len(axes) + 1) for s in itertools.combinations(axes, size)]
 
 
-def tensor_of(query: Query) -> Integers:
+def tensor_of(query: Query) -> Ints:
     """The weights of a query with exactly one axis for each attribute that it names."""
     return query.weights.reshape(query.weights.shape[: len(query.axes)])
 
@@ -352,7 +352,7 @@ def root_of(factor: npt.NDArray[np.generic]) -> Floats:
         return np.asarray(np.linalg.pinv(factor.astype(float)).T)
 
 
-def _rounded(strategy: Floats, bits: int) -> Integers:
+def _rounded(strategy: Floats, bits: int) -> Ints:
     """The strategy in steps of 2^-bits; each row still sums to zero, by moving its worst roundings."""
     scaled = strategy * 2.0**bits
     rounded = np.rint(scaled).astype(np.int64)
@@ -363,14 +363,14 @@ def _rounded(strategy: Floats, bits: int) -> Integers:
     return rounded
 
 
-def _largest_square(factor: Integers) -> int:
+def _largest_square(factor: Ints) -> int:
     """Largest squared column norm, exact."""
     top = int(np.abs(factor).max())
     exact = factor.astype(object) if top * top * len(factor) >= 2**62 else factor
     return int((exact * exact).sum(axis=0).max())
 
 
-def _dense(marginal: Marginal, axes: Axes, domain: Domain) -> Integers:
+def _dense(marginal: Marginal, axes: Axes, domain: Domain) -> Ints:
     """Counts as a tensor over the levels of `axes`."""
     tensor = np.zeros(tuple(domain.shape[axis] for axis in axes), dtype=np.int64)
     if not axes:
@@ -379,7 +379,7 @@ def _dense(marginal: Marginal, axes: Axes, domain: Domain) -> Integers:
     return tensor
 
 
-def _contract(counts: Integers, factors: Sequence[Integers]) -> list[int]:
+def _contract(counts: Ints, factors: Sequence[Ints]) -> list[int]:
     """Exact ``⊗ factors`` times counts, flat: in limbs that cannot overflow, or on Python integers."""
     reach = math.prod(max(1, int(np.abs(factor).sum(axis=1).max())) for factor in factors)
     limb = 62 - reach.bit_length()

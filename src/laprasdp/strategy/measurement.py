@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, NoiseSource
@@ -25,7 +26,6 @@ from laprasdp.queries.columns import Columns
 from laprasdp.queries.marginal import Read
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.threads import blas_threads
 
 GRID_BITS = 24

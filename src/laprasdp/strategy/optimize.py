@@ -11,8 +11,9 @@ from typing import get_args
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import DomainError, UnsupportedQuery
-from laprasdp.strategy.dual import Floats, Objective, Problem, bound_of, solve, triangle, value_of
+from laprasdp.strategy.dual import Objective, Problem, bound_of, solve, triangle, value_of
 from laprasdp.strategy.threads import blas_threads
 
 _EPS = float(np.finfo(np.float64).eps)

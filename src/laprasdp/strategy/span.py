@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
-from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.threads import blas_threads
 
 _TOLERANCE = 1e-9

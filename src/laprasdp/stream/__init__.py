@@ -1,1 +1,1 @@
-"""How one question is answered: opening, session, turn, state, answer, plan."""
+"""What happens to one question: opening, session, turn, state, answer, plan."""

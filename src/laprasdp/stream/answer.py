@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.law import Law, expected_error, half_width
-
-Floats = npt.NDArray[np.float64]
-
 
 Reason = Literal["opening", "batch", "raise"]
 

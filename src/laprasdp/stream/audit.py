@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+from laprasdp.arrays import Floats
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.gaussian import mu_of_pure
 from laprasdp.queries.query import Query
 from laprasdp.stream.answer import Answer
 from laprasdp.stream.session import Session
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

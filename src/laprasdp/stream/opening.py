@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
-from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.errors import ConfigError
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Setting
+from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import Query
-from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.plan import describe
-from laprasdp.stream.session import DEFAULT_POLICY, Session, now
+from laprasdp.stream.predictions import read_predictions
+from laprasdp.stream.session import Session, now
 
 if TYPE_CHECKING:
     from laprasdp.data.duckdb import DuckDBTable
@@ -41,14 +36,7 @@ def open_session(
     domain: Domain,
     *,
     budget: Budget,
-    horizon: int | None = 100,
-    predictions: Iterable[str | Query] = (),
-    policy: str = DEFAULT_POLICY,
-    accounting: str = "gaussian",
-    split: str = "matrix-heavy",
-    overlap: float | None = None,
-    expected: Sequence[float] = (),
-    reading: Reading | None = None,
+    stream: Stream | None = None,
     unit: PrivacyUnit | None = None,
     table: str | None = None,
     name: str | None = None,
@@ -58,6 +46,7 @@ def open_session(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
+    **options: Any,
 ) -> Session:
     """
     Open a table for private questions; ``with`` closes the session at the end of a block.
@@ -69,22 +58,8 @@ def open_session(
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.
-    horizon : int or None
-        Statements that the budget is paced for; None where nobody knows, which primm allows.
-    predictions : iterable of str or Query
-        The queries that are expected; a GROUP BY predicts each of its groups.  They must not come from
-        somebody who has seen the table.
-    policy : str
-        A name of `laprasdp.policy.catalog.POLICIES`.
-    accounting : {"gaussian", "basic"}
-        Gaussian DP on cells, or basic composition as in the paper.
-    split : {"matrix-heavy", "query-heavy", "reserve-heavy", "equal"}
-    overlap : float, optional
-        Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
-    expected : sequence of float
-        How often each of `predictions` is expected, where logs tell it; primm uses it.
-    reading : Reading, optional
-        How the paper is read where it is silent.
+    stream : Stream, optional
+        How long the stream is, what is expected of it and how it is answered.
     unit : PrivacyUnit, optional
         One row, unless a column names persons.
     table : str, optional
@@ -104,6 +79,9 @@ def open_session(
         The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
     clock : callable
         The time for the ledger's stamps, in UTC; nothing is decided by it.
+    **options
+        Fields of `stream` given one by one: ``horizon=200`` for ``stream=Stream(horizon=200)``; and
+        ``expected``, how often each of ``predictions`` is expected.
 
     Raises
     ------
@@ -113,101 +91,24 @@ def open_session(
     unit = unit or PrivacyUnit()
     if not isinstance(budget, Budget):
         raise ConfigError(f"budget must be a Budget, not {budget!r}")
+    stream = Stream.of(stream, options)
     owned = ExitStack()
     if isinstance(source, Table):
         opened = source
     else:
         opened = owned.enter_context(_opened(source, domain, table, name, unit, dialect))
-    predicted = read_predictions(predictions, domain, opened.name, expected, opened.types)
-    setting = Setting(
-        domain,
-        budget,
-        horizon,
-        tuple(predicted),
-        accounting=accounting,
-        split=split,
-        overlap=overlap,
-        expected=tuple(one.count for one in predicted.values()) if expected else (),
-        unit=unit,
-        reading=reading or Reading(),
-    )
+    predicted = read_predictions(stream.declared, Reader(domain, opened.name, opened.types))
     return Session(
         opened,
-        policy_named(policy, setting),
+        policy_named(stream.policy, stream.setting(domain, budget, unit, predicted)),
         noise=noise or ExactNoise(),
         ledger=_ledger(ledger),
         public=public,
-        predicted=[one.name for one in predicted.values()],
+        predicted=[one.text for one in predicted],
         caps=caps,
         clock=clock,
         owned=owned,
     )
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """How a predicted query is called, and how often it is expected."""
-
-    name: str
-    count: float
-
-
-def read_predictions(
-    predictions: Iterable[str | Query],
-    domain: Domain,
-    table: str,
-    expected: Sequence[float] = (),
-    types: Mapping[str, str] | None = None,
-) -> dict[Query, Predicted]:
-    """
-    Predicted statements as distinct queries; what is predicted twice is expected as often as both together.
-
-    Parameters
-    ----------
-    predictions : iterable of str or Query
-    domain : Domain
-    table : str
-        How statements call the table.
-    expected : sequence of float, optional
-        How often each statement is expected; 1 where absent.
-    types : mapping of attribute to DuckDB type, optional
-        As `Table.types`; without a table, each attribute has its natural type.
-
-    Raises
-    ------
-    ConfigError
-        There are not as many counts as predictions, or one is not positive.
-    UnsupportedQuery
-        A prediction cannot be asked, or no cell of the domain can match it; the message says which.
-    """
-    if isinstance(predictions, str):
-        raise ConfigError("predictions are a list of statements, not one text")
-    predictions = list(predictions)
-    if expected and len(expected) != len(predictions):
-        raise ConfigError(f"{len(predictions)} predictions, but {len(expected)} expected counts")
-    counts = expected or [1.0] * len(predictions)
-    found: dict[Query, Predicted] = {}
-    reader = Reader(domain, table, types)
-    for place, (prediction, count) in enumerate(zip(predictions, counts, strict=True), start=1):
-        if not 0 < count < math.inf:
-            raise ConfigError(f"prediction {place}: an expected count is a positive number, not {count!r}")
-        try:
-            if isinstance(prediction, Query):
-                if prediction.domain != domain:
-                    raise UnsupportedQuery("the query is over another domain")
-                parsed = Statement(text=describe(prediction), queries=(prediction.canonical(),))
-            else:
-                parsed = reader.parse(prediction)
-            if all(query.is_zero for query in parsed.queries):
-                raise UnsupportedQuery("no cell of the declared domain can match it")
-        except UnsupportedQuery as error:
-            raise type(error)(f"prediction {place}: {error}") from None
-        for index, query in enumerate(parsed.queries):
-            if not query.is_zero:
-                label = f" [{', '.join(map(str, parsed.groups[index]))}]" if parsed.by else ""
-                known = found.get(query, Predicted(parsed.text + label, 0.0))
-                found[query] = Predicted(known.name, known.count + count)
-    return found
 
 
 def _opened(

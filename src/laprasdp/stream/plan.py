@@ -17,7 +17,7 @@ from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
-from laprasdp.queries.query import Query
+from laprasdp.queries.prediction import describe
 
 OVERLAPS = tuple(i / 10 for i in range(11))
 _ARRIVALS = 4_000  # an expectation over random orders is averaged over about this many arrivals
@@ -283,11 +283,6 @@ def _rounded_up(epsilon: float) -> float:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-def describe(query: Query) -> str:
-    """A query without a statement, for tables."""
-    return f"query over {', '.join(query.names) or 'all rows'} [{query.key[:8]}]"
 
 
 def _stream(policy: Policy, predicted: float | None, overlap: float, seed: int) -> PlannedStream:

@@ -1,4 +1,4 @@
-"""The forecast: how many more typical queries the rest of a budget answers, and how well.
+"""A rehearsal of what is left: how many more typical queries a budget answers, and how well.
 
 The future is rehearsed: a session over an empty table, with noise of zero, learns the same entries and is
 asked typical queries until it refuses.  What it decides depends on public entries alone, so no data is read.
@@ -16,7 +16,8 @@ import numpy as np
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.design_product import typical_queries
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
@@ -31,7 +32,7 @@ REHEARSED = 50
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Rehearsal:
     """
     What typical queries would get from now on, one after another.
 
@@ -85,7 +86,7 @@ class Forecast:
         }
 
 
-def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, seed: int = 0) -> Forecast:
+def rehearse(policy: Policy, settings: Settings, entries: Sequence[Kept], *, seed: int = 0) -> Rehearsal:
     """
     Rehearse typical queries after what a ledger holds.
 
@@ -126,7 +127,7 @@ def forecast(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
         assert isinstance(answer, Answer)
         answers.append(answer)
     free = sum(answer.charge == 0 for answer in answers)
-    return Forecast(tuple(answer.std for answer in answers), free, more)
+    return Rehearsal(tuple(answer.std for answer in answers), free, more)
 
 
 def _new_queries(setting: Setting, entries: Sequence[Kept], rng: np.random.Generator) -> list[Query]:

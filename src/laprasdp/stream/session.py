@@ -26,17 +26,19 @@ from laprasdp.errors import (
 )
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.policy import Policy, Setting
+from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
+from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
-from laprasdp.stream.plan import Plan, describe, make_plan
+from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.shown import Shown
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Append, Settled, Turn

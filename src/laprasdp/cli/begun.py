@@ -8,12 +8,12 @@ from laprasdp.config import Config
 from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.periods.period import Part
-from laprasdp.record.entries import Kept as Entry
+from laprasdp.record.entries import Kept
 from laprasdp.record.settings import Settings
 
 Period = str | None
 """The first date of a period; None where the table has none."""
-Kept = tuple[Settings, Sequence[Entry]]
+Begun = tuple[Settings, Sequence[Kept]]
 """What a ledger was begun with, and its entries."""
 
 
@@ -70,7 +70,7 @@ def declared(config: Config, period: str) -> Part:
     return parts[period]
 
 
-def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[Period, Kept]]:
+def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[Period, Begun]]:
     """
     What is kept, for reading only.
 
@@ -90,7 +90,7 @@ def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[Period
     place = config.kept()
     shelf = place.existing_shelf() if place.begun else None
     names = [] if shelf is None else shelf.names()
-    found: dict[Period, Kept] = {}
+    found: dict[Period, Begun] = {}
     for part in parts:
         period = None if part is None else part.period.name
         dataset = place.dataset if part is None else f"{config.name}@{period}"

@@ -1,4 +1,4 @@
-"""Twins: other ledgers beside one, over the same attributes; two ledgers for one table are two budgets."""
+"""Other ledgers beside one, over the same attributes: two ledgers for one table are two budgets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laprasdp.queries.domain import Domain
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 
 
-def twins(file: Path, own: Callable[[str], bool], domain: Domain) -> list[str]:
+def beside(file: Path, own: Callable[[str], bool], domain: Domain) -> list[str]:
     """
     Ledgers in the folder of `file`, itself included, whose datasets have the attributes of `domain`.
 

@@ -20,7 +20,7 @@ NOTHING = "no cell of the declared domain can match it"
 _DETAIL = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|-?\d+(?:\.\d+)?")
 
 
-class Judge:
+class Askable:
     """
     Reads each distinct statement of a log with the parser, or sees that it need not.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from laprasdp.cli.kept import Kept, declared
+from laprasdp.cli.begun import Begun, declared
 from laprasdp.cli.show import progress, say
 from laprasdp.config import Config
 from laprasdp.periods.period import Part
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
-from laprasdp.stream.rehearsal import Forecast, forecast
+from laprasdp.stream.rehearsal import Rehearsal, rehearse
 from laprasdp.stream.spending import Spending
 
 
@@ -18,10 +18,10 @@ def policy_now(config: Config, part: Part | None, budget: Budget) -> Policy:
     return now.policy_before(part and declared(now, part.period.name))[0]
 
 
-def left(config: Config, part: Part | None, spending: Spending, kept: Kept) -> Forecast:
+def left(config: Config, part: Part | None, spending: Spending, kept: Begun) -> Rehearsal:
     """What the rest of a budget still buys."""
     with progress("rehearsing what is left"):
-        return forecast(policy_now(config, part, spending.budget), *kept)
+        return rehearse(policy_now(config, part, spending.budget), *kept)
 
 
 def declared_budget(config: Config, part: Part | None) -> Budget:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from laprasdp.predict.log import Floats, Log
+from laprasdp.arrays import Floats
+from laprasdp.predict.log import Log
 from laprasdp.predict.model import TINY, Spread
 
 CLUMPS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, math.inf)
@@ -19,7 +20,7 @@ TRUST = 10.0  # statements for which a bin leans on what was foretold
 STEEP = 0.02  # so that no two statements become equal
 
 
-class Chance:
+class Calibration:
     """
     What became of what was foretold.
 

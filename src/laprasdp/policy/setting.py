@@ -1,0 +1,139 @@
+"""What a policy is built from: everything public about a stream, its table's domain and its budget."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from laprasdp.arrays import Floats
+from laprasdp.errors import ConfigError
+from laprasdp.pacing.competitive import TYPICAL
+from laprasdp.pacing.pacing import Reading
+from laprasdp.pacing.split import shares_of
+from laprasdp.privacy.accounting import Accounting, accounting_named
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """
+    How a stream is answered; the ledger keeps each of these, and a session goes on only with the same.
+
+    Attributes
+    ----------
+    accounting : {"gaussian", "basic"}
+        Gaussian DP on cells, or basic composition as in the paper.
+    split : {"matrix-heavy", "query-heavy", "reserve-heavy", "equal"}
+        How the paper's policies share the budget out.
+    overlap : float, optional
+        Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
+    reading : Reading
+        How the paper is read where it is silent.
+
+    Raises
+    ------
+    ConfigError
+        One of them makes no sense.
+    """
+
+    accounting: str = "gaussian"
+    split: str = "matrix-heavy"
+    overlap: float | None = None
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self) -> None:
+        shares_of(self.split)
+        if self.overlap is not None and not 0 <= self.overlap <= 1:
+            raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Each option by its name."""
+        return {option.name: getattr(self, option.name) for option in fields(Options)}
+
+
+def check_horizon(horizon: object) -> None:
+    """
+    Whether a stream can have this length.
+
+    Raises
+    ------
+    ConfigError
+        It is neither None nor a whole number of at least 1.
+    """
+    if horizon is None:
+        return
+    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+        raise ConfigError(f"the horizon must be a whole number of at least 1, not {horizon!r}")
+
+
+@dataclass(frozen=True)
+class Setting(Options):
+    """
+    Everything public that a policy is built from; its options are those of the stream.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : Budget
+    horizon : int or None
+        S ≥ 1, the statements that the budget is paced for; None where nobody knows, which primm allows.
+    predictions : tuple of Query
+        P; distinct, none of them the same on every cell.
+    expected : tuple of float
+        λ, how often each of `predictions` is expected, in any unit; empty where all are alike.  Only primm
+        uses it.
+    unit : PrivacyUnit
+    """
+
+    domain: Domain
+    budget: Budget
+    horizon: int | None
+    predictions: tuple[Query, ...] = ()
+    expected: tuple[float, ...] = field(default=(), kw_only=True)
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_horizon(self.horizon)
+        predictions = tuple(dict.fromkeys(self.predictions))
+        if self.expected and len(self.expected) != len(predictions):
+            raise ConfigError("every distinct predicted query, or none, has an expected count")
+        object.__setattr__(self, "predictions", predictions)
+
+    @cached_property
+    def importance(self) -> Floats:
+        """(m,) share of each predicted query among them all."""
+        weights = np.array(self.expected or [1.0] * len(self.predictions))
+        return np.asarray(weights / weights.sum()) if len(weights) else weights
+
+    @property
+    def length(self) -> int:
+        """Statements that designs and plans reckon with."""
+        return self.horizon or TYPICAL
+
+    @cached_property
+    def ledger_unit(self) -> Accounting:
+        """What charges are made of."""
+        if self.horizon is None and self.accounting == "basic":
+            raise ConfigError("basic accounting shares δ out: a horizon has to be declared")
+        return accounting_named(self.accounting, self.budget, self.domain, self.length)
+
+    def settings(self) -> dict[str, Any]:
+        """All of it as plain data, for the ledger; a predicted query is named by its key."""
+        return {
+            "domain": [[name, declared] for name, declared in self.domain.settings().items()],
+            "unit": asdict(self.unit),
+            "budget": asdict(self.budget),
+            "horizon": self.horizon,
+            "expected": list(self.expected),
+            "predictions": [query.key for query in self.predictions],
+            **self.options,
+            "reading": asdict(self.reading),
+        }

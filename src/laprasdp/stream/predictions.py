@@ -1,0 +1,69 @@
+"""Predicted statements, read: what each asks, and what all of them ask together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.prediction import Prediction
+from laprasdp.queries.query import Query
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
+
+
+def read_predictions(predictions: Iterable[Prediction], reader: Reader) -> tuple[Prediction, ...]:
+    """
+    The distinct queries that are predicted, each as a prediction of its own.
+
+    Parameters
+    ----------
+    predictions : iterable of Prediction
+        Those that hold their queries are not read again.
+    reader : Reader
+        Over the table.
+
+    Returns
+    -------
+    tuple of Prediction
+        In the order of first mention, a group of a GROUP BY named by its labels.  What is predicted twice is
+        expected as often as both together; queries that no cell can match are left out.
+
+    Raises
+    ------
+    UnsupportedQuery
+        A prediction cannot be asked, or no cell of the domain can match it; the message says where it stands.
+    """
+    found: dict[Query, Prediction] = {}
+    for one in predictions:
+        whole = read_prediction(one, reader)
+        for part in whole.parts:
+            query = part.queries[0]
+            if not query.is_zero:
+                found[query] = found[query].together(part) if query in found else part
+    return tuple(found.values())
+
+
+def read_prediction(one: Prediction, reader: Reader) -> Prediction:
+    """
+    The prediction with what it asks.
+
+    Raises
+    ------
+    UnsupportedQuery
+        As from `read_predictions`.
+    """
+    try:
+        read = one if one.queries else predicted(reader.parse(one.text), one.expected, one.place)
+        if any(query.domain != reader.domain for query in read.queries):
+            raise UnsupportedQuery("the query is over another domain")
+        if all(query.is_zero for query in read.queries):
+            raise UnsupportedQuery("no cell of the declared domain can match it")
+    except UnsupportedQuery as error:
+        raise type(error)(f"{one.place}: {error}") from None
+    return read
+
+
+def predicted(statement: Statement, expected: float | None, place: str) -> Prediction:
+    """A statement that was read, as a prediction."""
+    labels = tuple(", ".join(map(str, labels)) for labels in statement.groups) if statement.by else ()
+    return Prediction(statement.text, statement.queries, labels, expected, place)
