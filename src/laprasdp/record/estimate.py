@@ -8,7 +8,7 @@ from typing import Literal
 
 from laprasdp.privacy.law import Law, expected_error
 
-Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background"]
+Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background", "mixed"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Estimate:
     variance : float
         In squared records.
     source : str
-        Where the answer comes from.
+        Where the answer comes from; "mixed" for a sum over several of these.
     law : {"gaussian", "laplace"}
     parts : float
         Of how many Laplace variables the error is the sum.

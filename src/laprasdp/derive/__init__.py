@@ -1,0 +1,1 @@
+"""What follows from estimates: sums with their exact law; the table is not asked again."""

@@ -1,0 +1,102 @@
+"""Estimates of several queries with their joint law, and sums of such from independent releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from laprasdp.arrays import Floats
+from laprasdp.record.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Joint:
+    """
+    What is known of the queries of one statement.
+
+    Attributes
+    ----------
+    estimates : tuple of Estimate or None
+        One for each query; None for a query that is 0 on every table.
+    total : Estimate, optional
+        Of the sum of the queries, where that is known.
+    covariance : (m, m) array, optional
+        Of the errors, where it is known.
+
+    Notes
+    -----
+    **Privacy.**  Holds released numbers; whatever is worked out from it costs nothing.
+    """
+
+    estimates: tuple[Estimate | None, ...]
+    total: Estimate | None = None
+    covariance: Floats | None = None
+
+
+def sum_of(parts: Sequence[Estimate | None]) -> Estimate | None:
+    """
+    The sum of estimates whose errors are independent.
+
+    Parameters
+    ----------
+    parts : sequence of Estimate or None
+        None is 0 without error.
+
+    Returns
+    -------
+    Estimate or None
+        None where all parts are.  Its variance is the sum of theirs.  Laplace errors are added to Laplace
+        variables of the same variance and kurtosis, which is exact for parts of one scale.
+    """
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    sources = {part.source for part in found}
+    variance = math.fsum(part.variance for part in found)
+    excess = math.fsum(part.variance**2 / part.parts for part in found if part.law == "laplace")
+    return Estimate(
+        math.fsum(part.value for part in found),
+        variance,
+        sources.pop() if len(sources) == 1 else "mixed",
+        "laplace" if excess else "gaussian",
+        variance**2 / excess if excess else 1.0,
+    )
+
+
+def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, Sequence[int]]) -> Joint:
+    """
+    The sum of what several tables know, each of some of the queries.
+
+    Parameters
+    ----------
+    count : int
+        Of the queries, m.
+    parts : mapping of name to Joint
+        Of tables without a common row, so that their errors are independent.
+    places : mapping of name to sequence of int
+        Which of the m queries each part is about, in its order.
+
+    Returns
+    -------
+    Joint
+        Total and covariance where every part has its own.
+    """
+    of_query: list[list[Estimate | None]] = [[] for _ in range(count)]
+    for name, part in parts.items():
+        for place, estimate in zip(places[name], part.estimates, strict=True):
+            of_query[place].append(estimate)
+    totals = [part.total for part in parts.values()]
+    known = {name: part.covariance for name, part in parts.items() if part.covariance is not None}
+    covariance: Floats | None = None
+    if len(known) == len(parts):
+        covariance = np.zeros((count, count))
+        for name, own in known.items():
+            covariance[np.ix_(places[name], places[name])] += own
+    return Joint(
+        tuple(sum_of(found) for found in of_query),
+        None if any(total is None for total in totals) else sum_of(totals),
+        covariance,
+    )
