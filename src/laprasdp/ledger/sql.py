@@ -21,7 +21,7 @@ from laprasdp.ledger.engine import Database
 from laprasdp.ledger.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
 from laprasdp.ledger.log import broken
-from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
+from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, migration
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
 _HELD = weakref.WeakSet[Database]()
@@ -309,6 +309,7 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
+        upgrade = migration()
         with database.transaction(write=True) as connection:
             database.lock_schema(connection)
             if not is_current(connection):  # nobody was quicker

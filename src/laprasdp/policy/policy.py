@@ -160,6 +160,11 @@ class Policy(ABC):
         """What to release before the next statement, whatever it is; most policies, once before the first."""
         return None
 
+    @property
+    def designs(self) -> bool:
+        """Whether `due` has to design a release now, which may take long; else it is known at once."""
+        return False
+
     def recall(self, query: Query) -> Estimate | None:
         """The answer of `query` from what has been released, or None where it has to be measured."""
         known = self._known.get(query.key)

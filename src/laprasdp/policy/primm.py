@@ -69,11 +69,15 @@ class Primm(Policy):
         opening = self._opening(self._opened)
         if opening is not None:
             return opening
-        if self.seen not in self._replans or self.seen == self._batched or not self.places:
+        if not self.designs:
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
         weights, predicted = self._still_to_come(self.pacing.left(self.seen) - others)
         return self._batch(weights, predicted, others) if predicted > 0 else None
+
+    @property
+    def designs(self) -> bool:
+        return self.seen in self._replans and self.seen != self._batched and bool(self.places)
 
     def recall(self, query: Query) -> Estimate | None:
         known = super().recall(query)

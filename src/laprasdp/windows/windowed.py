@@ -13,24 +13,23 @@ from laprasdp.attribute import Dates
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, LedgerError, UnsupportedQuery
-from laprasdp.ledger.ledger import Refusal, Reply, Shelf, Stamp
+from laprasdp.ledger.ledger import Refusal, Shelf, Stamp
 from laprasdp.ledger.settings import Settings, domain_of
 from laprasdp.plan import Plan, describe
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.query import Query
-from laprasdp.session import Session, now
-from laprasdp.shown import Prices
+from laprasdp.session import TRIES, Session, now
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.windows.period import DAY, Part, Period, dates_of, next_period
 from laprasdp.windows.route import route
+from laprasdp.windows.settled import Refused, Settled, settled
 from laprasdp.windows.terms import Terms
 from laprasdp.windows.total import added
 
 Read = Callable[[Part, Any], Table]
-Settled = dict[str, tuple[Reply, Prices]]
 
 
 class WindowedSession:
@@ -209,13 +208,13 @@ class WindowedSession:
             places, asked = route(parsed, self._parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
             try:
-                settled = self._settle(stamp, asked)
-            except _Refused as stop:  # what was released for it elsewhere is taken back
+                replies = self._settle(stamp, asked)
+            except Refused as stop:  # what was released for it elsewhere is taken back
                 self._refuse(stamp, asked, stop)
                 raise BudgetExhausted(stop.reason) from None
             shown = {
                 name: self._sessions[name].show(asked[name], reply, prices)
-                for name, (reply, prices) in settled.items()
+                for name, (reply, prices) in replies.items()
             }
             return added(parsed, places, shown)
 
@@ -345,24 +344,16 @@ class WindowedSession:
 
     def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> Settled:
         """Decide about a statement in each period; all outcomes are kept together, or none."""
-        settled: Settled = {}
-        with self._joint(asked) as stack:
-            turns = {name: stack.enter_context(self._sessions[name].turn(stamp)) for name in asked}
-            for name, turn in turns.items():  # before anything is measured
-                refusal = turn.refusal(asked[name].queries)
-                if refusal is not None:
-                    raise _Refused(name, refusal)
-            for name, turn in turns.items():
-                try:
-                    outcome, prices = turn.settle(asked[name].queries)
-                except BudgetExhausted as error:
-                    raise _Refused(name, Refusal(asked[name].queries, str(error))) from None
-                if isinstance(outcome, Refusal):
-                    raise _Refused(name, outcome)
-                settled[name] = outcome, prices
-        return settled
+        each = {name: self._sessions[name] for name in asked}
+        for left in reversed(range(TRIES)):
+            ahead = {name: one.foresee(asked[name].queries, stamp.analyst) for name, one in each.items()}
+            with self._joint(asked) as stack:
+                turns = {name: stack.enter_context(each[name].turn(stamp, ahead[name])) for name in each}
+                if all(turn.ready for turn in turns.values()) or not left:
+                    return settled(asked, turns)
+        raise AssertionError("the last try settles it")
 
-    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: _Refused) -> None:
+    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: Refused) -> None:
         """Keep the refusal in each period; it takes a place in the stream of the one that refuses only."""
         with self._joint(asked) as stack:
             for name, statement in asked.items():
@@ -386,12 +377,3 @@ class WindowedSession:
     def _each(self, of: Callable[[Session], float]) -> dict[str, float]:
         with self._lock:
             return {name: of(session) for name, session in self._sessions.items()}
-
-
-class _Refused(Exception):
-    """A period refuses its part of a statement."""
-
-    def __init__(self, period: str, refusal: Refusal) -> None:
-        super().__init__(period, refusal)
-        self.period, self.refusal = period, refusal
-        self.reason = f"the period from {period}: {refusal.reason}"
