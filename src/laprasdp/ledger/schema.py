@@ -89,7 +89,7 @@ def unguarded(connection: Connection) -> list[str]:
 
 
 def migration() -> Callable[[Connection], None]:
-    """What brings the tables to the newest revision, inside a transaction; loaded before others wait for it."""
+    """What brings the tables to the newest revision inside a transaction; loaded before others wait."""
     from alembic import command
     from alembic.config import Config
 
