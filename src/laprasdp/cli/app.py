@@ -16,7 +16,7 @@ from typing import Annotated, Literal, ParamSpec
 import typer
 
 from laprasdp import __version__
-from laprasdp.errors import LaprasError
+from laprasdp.errors import LaprasError, interruptible
 
 P = ParamSpec("P")
 
@@ -79,7 +79,7 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     @functools.wraps(command)
     def guard(*arguments: P.args, **options: P.kwargs) -> None:
         try:
-            with _warned():
+            with _warned(), interruptible():
                 code = command(*arguments, **options)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -90,6 +90,10 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
             code = _fail(str(error))
         except OSError as error:
             code = _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        except ValueError as error:
+            if "embedded null" not in str(error):  # as Python says of a name with one
+                raise
+            code = _fail("the name of a file has a NUL in it: leave it out")
         _mute_closed()
         raise typer.Exit(code or 0)
 

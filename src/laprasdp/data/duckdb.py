@@ -20,7 +20,7 @@ from laprasdp.attribute import Attribute, Categories
 from laprasdp.data.levels import add_level
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.domain import Domain
-from laprasdp.errors import DataError, DomainError
+from laprasdp.errors import DataError, DomainError, interruptible
 from laprasdp.marginal import Marginal
 from laprasdp.privacy.unit import PrivacyUnit
 
@@ -77,6 +77,7 @@ class DuckDBTable:
     NaN is NULL.  Lines of a CSV file that cannot be read by the types of the declared columns lie outside.
     """
 
+    @interruptible()
     def __init__(
         self,
         source: str | os.PathLike[str] | Any,
@@ -125,6 +126,7 @@ class DuckDBTable:
         """What a neighbour may add or remove."""
         return self._unit
 
+    @interruptible()
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
         """
         Exact counts over some attributes, from the snapshot.

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 from laprasdp.errors import LedgerError
 
 _FORM = "write postgresql://user@host:port/name"
+_NUL = "the ledger's name has a NUL in it: name a file, or a PostgreSQL address"
 _USER, _HOST, _NAME = re.compile(r"[\w.@+-]+"), re.compile(r"[\w.:-]+"), re.compile(r"[\w.+ -]+")
 _SOCKET = re.compile(r"[\w./:,@-]+")
 _PAIRS = re.compile(r"[a-z_]+ *= *\S")  # as libpq spells an address without a scheme
@@ -67,7 +68,7 @@ def read_address(where: str | os.PathLike[str]) -> Address:
     """
     text = os.fspath(where)
     if "\0" in text:
-        raise LedgerError("the ledger's name has a NUL in it: name a file, or a PostgreSQL address")
+        raise LedgerError(_NUL)
     if not isinstance(where, str) or "://" not in text:
         if isinstance(where, str) and (text.startswith(("postgres:", "postgresql:")) or _PAIRS.match(text)):
             raise LedgerError(f"the ledger's address cannot be read: {_FORM}")
@@ -84,6 +85,8 @@ def read_address(where: str | os.PathLike[str]) -> Address:
     except (ArgumentError, ValueError):
         raise LedgerError(f"the ledger's address {kind}://… cannot be read: {_FORM}") from None
     if kind == "sqlite":
+        if "\0" in str(url.database):
+            raise LedgerError(_NUL)
         if url.database in (None, "", ":memory:"):
             raise LedgerError("a ledger in SQLite is a file: name it, or give none to keep it in memory")
         return Address(url, str(url.database))

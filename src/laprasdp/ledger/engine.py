@@ -15,7 +15,7 @@ from typing import Any, cast
 from sqlalchemy import ClauseElement, Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from laprasdp.errors import LedgerError
+from laprasdp.errors import LedgerError, interruptible
 from laprasdp.ledger.address import read_address
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
@@ -174,9 +174,10 @@ class Database:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Errors of the database as one line, without its secrets."""
+        """Errors of the database as one line, without its secrets; an interrupt stays one."""
         try:
-            yield
+            with interruptible():
+                yield
         except LedgerError as error:
             told = f"the ledger {self.name}: "
             raise LedgerError(told + str(error).removeprefix(told)) from None
