@@ -262,7 +262,7 @@ def test_the_order_inside_ask() -> None:
     session._filter.check = lambda charge: (log.append("filter"), check(charge))[1]
     session._filter.spend = lambda charge: (log.append("charge"), spend(charge))[1]
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
-    assert log == ["ready", "begin", "filter", "data", "noise", "charge", "commit"]
+    assert log == ["ready", "filter", "begin", "filter", "data", "noise", "charge", "commit"]
     log.clear()
     session.ask("SELECT COUNT(*) FROM t WHERE age <= 2")
     assert log == ["ready", "begin", "commit"]  # a repeated question touches neither data nor noise

@@ -17,9 +17,15 @@ with; docs/errors.md says of each when it comes and what to do.
     └── ConfigError          config             500  lapras.toml or the arguments of a session
         └── UnknownAnalyst   unknown-analyst    403  somebody who may not ask
 
-No message depends on the private table: schema, domain, statement and public state only.
+No message depends on the private table: schema, domain, statement and public state only.  Ctrl-C is none of
+them: it leaves every door as KeyboardInterrupt, whatever a library makes of it (`interruptible`).
 """
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 
@@ -109,3 +115,36 @@ class UnknownAnalyst(ConfigError):
 
     code = "unknown-analyst"
     status = 403
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """
+    Ctrl-C leaves the block as KeyboardInterrupt, also where a library has turned it into an error of its own.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The error that leaves the block came of one, which was not being handled before.
+    """
+    before = sys.exc_info()[1]
+    try:
+        yield
+    except Exception as error:
+        if _interrupted(error, before):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _interrupted(error: BaseException, before: BaseException | None) -> bool:
+    seen: list[BaseException] = [] if before is None else [before]
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is None or one in seen:
+            continue
+        if isinstance(one, KeyboardInterrupt) or type(one).__name__ == "InterruptException":  # DuckDB's
+            return True
+        seen.append(one)
+        left += [one.__cause__, one.__context__]
+    return False

@@ -17,7 +17,7 @@ import typer
 
 from laprasdp import __version__
 from laprasdp.cli.show import refusal, say
-from laprasdp.errors import LaprasError
+from laprasdp.errors import LaprasError, interruptible
 
 P = ParamSpec("P")
 
@@ -82,7 +82,7 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     def guard(*arguments: P.args, **options: P.kwargs) -> None:
         as_json = bool(options.get("json") or options.get("as_json"))
         try:
-            with _warned():
+            with _warned(), interruptible():
                 code = command(*arguments, **options)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -96,6 +96,11 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
         except OSError as error:
             parts = (error.filename, error.strerror or error)
             say(refusal("file", ": ".join(str(part) for part in parts if part), as_json=as_json))
+            code = FAILED
+        except ValueError as error:
+            if "embedded null" not in str(error):  # as Python says of a name with one
+                raise
+            say(refusal("file", "the name of a file has a NUL in it: leave it out", as_json=as_json))
             code = FAILED
         _mute_closed()
         raise typer.Exit(code or 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from laprasdp.cli.begun import Period, existing
 from laprasdp.cli.show import say
-from laprasdp.config import read_config
+from laprasdp.config import Config, read_config
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest
 from laprasdp.ledger.sql import Head, SQLLedger
@@ -35,7 +35,12 @@ class _Verified:
 
 def verify(path: Path, noted: Sequence[str], period: str | None, *, as_json: bool) -> int:
     """Print every finding; the exit code is 1 if there is any."""
-    ledgers = existing(read_config(path), period)
+    config = read_config(path)
+    if not noted and (untouched := _untouched(config)):
+        row = {"ledger": untouched, "sound": True, "entries": 0, "findings": []}
+        print(json.dumps(row) if as_json else f"{untouched}: nothing was asked yet.")
+        return 0
+    ledgers = existing(config, period)
     database = next(iter(ledgers.values())).database
     known: set[str] = set()
     each: dict[Period, _Verified] = {}
@@ -60,6 +65,15 @@ def verify(path: Path, noted: Sequence[str], period: str | None, *, as_json: boo
     return 0 if row["sound"] else 1
 
 
+def _untouched(config: Config) -> str:
+    """Name of a ledger that is whole and where nothing was begun; else empty."""
+    database, names = None, [""]
+    with suppress(LedgerError):
+        shelf = config.kept().existing_shelf()
+        database, names = shelf.database, shelf.names()
+    return "" if database is None or names or damage(database) else database.name
+
+
 def export(path: Path, period: str | None) -> int:
     """Print the ledger as JSON lines; with windows, that of each period, one after another."""
     for ledger in existing(read_config(path), period).values():
@@ -74,8 +88,9 @@ def export(path: Path, period: str | None) -> int:
 def _lines(where: str, one: _Verified) -> list[str]:
     if one.found or one.head is None:
         return list(map(str, one.found))
+    found = f"{one.head.entries} entries, all sound" if one.head.entries else "nothing was asked yet"
     return [
-        f"{where}, dataset {one.dataset}: {one.head.entries} entries, all sound.",
+        f"{where}, dataset {one.dataset}: {found}.",
         f"Head, to write down elsewhere: {one.head.digest}",
     ]
 

@@ -242,6 +242,8 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
         raise ConfigError(f"{path} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
+    except ValueError:
+        raise ConfigError("the name of the configuration has a NUL in it: leave it out") from None
     return _config(path, values, predictions)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ class Place:
         Which of the ledgers there.
     """
 
-    where: Path | str
+    where: Path | str = field(repr=False)
     dataset: str = "main"
 
     def open(self, domain: Domain) -> SQLLedger:
@@ -108,7 +108,7 @@ def read_ledger(section: Section, folder: Path) -> Place:
         raise ConfigError(f"{section.where}: name the ledger by one of file or url")
     if url is not None and not url.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise ConfigError(f"{section.where}: url begins with postgresql://; for SQLite give file")
-    if file is not None and (not file or "://" in file):
+    if file is not None and (not file or "://" in file or "password=" in file):
         raise ConfigError(f"{section.where}: file is the path of a SQLite file; for PostgreSQL give url")
     return Place(folder / file if file is not None else url, section.take("dataset", str, "main"))
 

@@ -59,7 +59,10 @@ class Section:
         if value is not default and (
             not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object))
         ):
-            raise ConfigError(f"{self.where}: {key} must be {_SPOKEN[kind]}, not {value!r}")
+            shown = f", not {value!r}" if "://" not in repr(value) else ""  # an address may hold a password
+            raise ConfigError(f"{self.where}: {key} must be {_SPOKEN[kind]}{shown}")
+        if isinstance(value, str) and "\0" in value:
+            raise ConfigError(f"{self.where}: {key} has a NUL in it: leave it out")
         return value
 
     def section(self, key: str, path: str | None = None) -> Section:

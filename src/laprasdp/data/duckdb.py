@@ -22,7 +22,7 @@ from laprasdp.data.levels import add_level, width
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.data.text import parsed, text_type
 from laprasdp.data.types import compared_as
-from laprasdp.errors import DataError, DomainError
+from laprasdp.errors import DataError, DomainError, interruptible
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.attribute import Attribute
 from laprasdp.queries.domain import Domain
@@ -82,6 +82,7 @@ class DuckDBTable:
     NaN is NULL.  Lines of a CSV file that cannot be read by the types of the declared columns lie outside.
     """
 
+    @interruptible()
     def __init__(
         self,
         source: str | os.PathLike[str] | Any,
@@ -137,6 +138,7 @@ class DuckDBTable:
         """What a neighbour may add or remove."""
         return self._unit
 
+    @interruptible()
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
         """
         Exact counts over some attributes, from the snapshot.

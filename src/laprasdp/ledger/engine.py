@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -9,13 +10,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import ClauseElement, Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from laprasdp.errors import LedgerError
+from laprasdp.errors import LedgerError, interruptible
+from laprasdp.ledger.address import read_address
 from laprasdp.ledger.file import LedgerFile
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
@@ -24,13 +25,35 @@ _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
 _SHORTEST, _LONGEST = 0.00005, 0.0005  # seconds between two tries to be the writer
 _DAMAGED = "it is damaged: verify it and restore a backup"
+_LOST = "the connection was lost: ask again"
+_UNREACHED = "it cannot be connected to: check the address, and that the server is there"
+_OPTION = "an option in its address is not known, or has no such value: check it"
+_FULL = "it has no connection left: close others, or raise the server's max_connections"
+_FOREIGN = "its tables are missing or are not a ledger's: use a schema of its own, or restore a backup"
+_RIGHTS = "this user may not write there: grant it the right to"
+_NO_DATABASE = "there is no such database: create it first"
+_READ_ONLY = "the database is read-only: use one that can be written"
+_STARTING = "the server is starting or stopping: try again later"
 _STATES = {
     "28P01": "user or password is wrong",
     "28000": "this user may not connect",
-    "3D000": "there is no such database: create it first",
-    "42501": "this user may not write there: grant it the right to",
-    "25006": "the database is read-only: use one that can be written",
+    "3D000": _NO_DATABASE,
+    "3F000": "its schema is not there: create it, or check the search_path",
+    "42501": _RIGHTS,
+    "25006": _READ_ONLY,
+    "25P03": "the server ended a transaction that took its time: raise idle_in_transaction_session_timeout",
+    "25P04": "the server ended a transaction that took its time: raise transaction_timeout",
+    "57014": "the server ended a statement that took its time: raise statement_timeout",
+    "42P01": _FOREIGN,
+    "42703": _FOREIGN,
+    "42P07": "it has other tables of a ledger's names: use a schema or a database of its own",
     "53100": "the disk is full: make room",
+    "53200": "the server has no memory left: try again later",
+    "53300": _FULL,
+    "57P01": _LOST,
+    "57P02": _LOST,
+    "57P03": _STARTING,
+    "57P05": _LOST,
 }
 _TEXTS = {
     "readonly": "there is no permission to write it",
@@ -41,12 +64,29 @@ _TEXTS = {
     "no such column": _DAMAGED,
     "is full": "the disk is full: make room",
     "disk I/O": "the disk refuses to read or write: check it, and the room on it",
+    "pg_hba.conf": "the server lets nobody in this way: try sslmode=require, or change its pg_hba.conf",
+    "SSL was required": "the server has no SSL: switch it on, or leave sslmode=require out",
+    "certificate": "the server's certificate is not trusted: check sslrootcert and sslmode",
     "password": "user or password is wrong",
-    'FATAL:  database "': "there is no such database: create it first",
+    'FATAL:  database "': _NO_DATABASE,
+    'FATAL:  role "': "there is no such user, or it may not log in: create it first",
+    "permission denied for database": "this user may not connect: grant it the right to",
+    "too many": _FULL,
+    "connection slots": _FULL,
+    "starting up": _STARTING,
+    "shutting down": _STARTING,
+    "closed the connection": _LOST,
+    "connection is lost": _LOST,
+    "connection is closed": _LOST,
+    "terminating connection": _LOST,
+    "session is read-only": _READ_ONLY,
     "No such file": "nobody answers there: start the server or check the address",
     "refused": "nobody answers there: start the server or check host and port",
+    "timeout expired": "nobody answers there: check host and port, and what stands between",
     "resolve host": "the host is unknown: check the address",
 }
+for _name in ("sqlalchemy", "psycopg"):  # what they log of a lost connection is for whoever wants it
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 Values = dict[str, Any] | list[dict[str, Any]]
@@ -70,11 +110,9 @@ class Database:
     """
 
     def __init__(self, where: str | os.PathLike[str], wait: float) -> None:
-        self._url, self._wait = _url(where), wait
-        self.name = self._url.render_as_string(hide_password=True)
-        if self._url.drivername.startswith("sqlite"):
-            self.name = str(self._url.database)
-        self.file = LedgerFile(self.name) if self.name == self._url.database else None
+        self._address, self._wait = read_address(where), wait
+        self.name = self._address.name  # the only way it is shown
+        self.file = LedgerFile(self.name) if self._address.is_sqlite else None
         self._renew()
         self._inherited: list[Engine] = []  # a child must not close what its parent uses
         self._joint = threading.local()
@@ -163,11 +201,13 @@ class Database:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Errors of the database as one line, without its secrets."""
+        """Errors of the database as one line, without its secrets; an interrupt stays one."""
         try:
-            yield
+            with interruptible():
+                yield
         except LedgerError as error:
-            raise LedgerError(f"the ledger {self.name}: {error}") from None
+            told = f"the ledger {self.name}: "
+            raise LedgerError(told + str(error).removeprefix(told)) from None
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
         except UnicodeDecodeError:  # SQLite's own message quotes what is damaged
@@ -226,18 +266,21 @@ class Database:
 
     def _connect(self) -> Engine:
         options: dict[str, Any] = {"connect_args": {"timeout": self._wait}, "paramstyle": "named"}
-        if not self._url.drivername.startswith("sqlite"):
+        if not self._address.is_sqlite:
+            own = " ".join(self._address.options)
             waits = f"-c lock_timeout={int(self._wait * 1000)} -c synchronous_commit=on"
             options = {
-                "connect_args": {"options": waits, "connect_timeout": 10},
+                "connect_args": {"options": f"{own} {waits}".strip(), "connect_timeout": 10},
                 "isolation_level": "READ COMMITTED",  # what is read after the lock is everything
             }
         try:
-            engine = create_engine(self._url, hide_parameters=True, max_overflow=-1, **options)
+            engine = create_engine(self._address.url, hide_parameters=True, max_overflow=-1, **options)
         except ModuleNotFoundError as error:
             raise LedgerError(
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
             ) from None
+        except (ArgumentError, ValueError):  # which quote what they were given
+            raise LedgerError(f"the ledger {self.name}: {_OPTION}") from None
         if self.file is not None:
             file, wait = self.file, self._wait  # a listener that held this object would never let go of it
             event.listen(engine, "do_connect", lambda *_: file.connecting())
@@ -252,32 +295,18 @@ class Database:
         cause = error.orig if isinstance(error, DBAPIError) else error
         words = (str(cause) or type(cause).__name__).splitlines()[0]
         state = getattr(cause, "sqlstate", None)
-        if isinstance(error, DBAPIError) and error.connection_invalidated:
-            return "the connection was lost: ask again"
         if "locked" in words or state == "55P03":
             return f"another process has been writing for more than {self._wait:g} s: try again later"
-        if state in _STATES:
-            return _STATES[state]
-        known = next((meaning for part, meaning in _TEXTS.items() if part in words), None)
-        secret = self._url.password
-        return known or (words.replace(str(secret), "***") if secret else words)
-
-
-def _url(where: str | os.PathLike[str]) -> URL:
-    if not isinstance(where, str) or "://" not in where:
-        return URL.create("sqlite", database=str(Path(where).absolute()))
-    try:
-        url = make_url(where)
-    except ArgumentError:
-        raise LedgerError("the ledger's address cannot be read: write postgresql://user@host/name") from None
-    kind = url.drivername.partition("+")[0]
-    if kind == "sqlite":
-        if url.database in (None, "", ":memory:"):
-            raise LedgerError("a ledger in SQLite is a file: name it, or give none to keep it in memory")
-        return url
-    if kind not in ("postgresql", "postgres"):
-        raise LedgerError(f"a ledger is a SQLite file or a PostgreSQL address, not {kind}")
-    return url.set(drivername="postgresql+psycopg")
+        known = _STATES.get(state or "") or next(
+            (says for part, says in _TEXTS.items() if part in str(cause)), None
+        )
+        if known is not None:
+            return known
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return _LOST
+        if not self._address.is_sqlite and state is None:  # libpq quotes what it was given
+            return _OPTION if "invalid" in words else _UNREACHED
+        return "the database refuses it" if any(one in words for one in self._address.hidden) else words
 
 
 def _let_go(engine: Engine, process: int) -> None:

@@ -16,7 +16,7 @@ from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.ledger import Transaction
-from laprasdp.ledger.tables import DATASET, ENTRY, HEAD, is_current, upgrade
+from laprasdp.ledger.tables import DATASET, ENTRY, HEAD, is_current, migration
 from laprasdp.queries.domain import Domain
 from laprasdp.record.entries import Entry, Kept, Release, Stamp
 from laprasdp.record.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
@@ -332,6 +332,7 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
     with database.transaction(write=False) as connection:
         current = is_current(connection)
     if not current:
+        upgrade = migration()
         with database.transaction(write=True) as connection:
             database.lock_schema(connection)
             if not is_current(connection):  # nobody was quicker

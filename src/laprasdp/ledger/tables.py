@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import (
@@ -87,12 +88,16 @@ def unguarded(connection: Connection) -> list[str]:
     return [table for table in tables if not {f"{table}_{act}" for act in acts} <= there]
 
 
-def upgrade(connection: Connection) -> None:
-    """Bring the tables to the newest revision, inside the connection's transaction."""
+def migration() -> Callable[[Connection], None]:
+    """What brings the tables to the newest revision inside a transaction; loaded before others wait."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+
+    def upgrade(connection: Connection) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    return upgrade

@@ -20,6 +20,7 @@ from laprasdp.errors import (
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.periods.period import DAY, Part, Period, check_kept, dates_of, next_period
 from laprasdp.periods.route import route
+from laprasdp.periods.settled import Refused, settled
 from laprasdp.periods.terms import Terms
 from laprasdp.periods.total import added
 from laprasdp.policy.policy import Policy
@@ -34,7 +35,7 @@ from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.plan import Plan
-from laprasdp.stream.session import Session, now
+from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
 Read = Callable[[Part, Any], Table]
@@ -234,13 +235,11 @@ class WindowedSession:
             places, asked = route(parsed, self._parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
             try:
-                settled = self._settle(stamp, asked)
-            except _Refused as stop:  # what was released for it elsewhere is taken back
+                found = self._settle(stamp, asked)
+            except Refused as stop:  # what was released for it elsewhere is taken back
                 self._refuse(stamp, asked, stop)
                 raise BudgetExhausted(stop.reason) from None
-            shown = {
-                name: self._sessions[name].show(asked[name], outcome) for name, outcome in settled.items()
-            }
+            shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
     def ask_many(
@@ -357,24 +356,16 @@ class WindowedSession:
 
     def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> dict[str, Settled]:
         """Decide about a statement in each period; all outcomes are kept together, or none."""
-        settled: dict[str, Settled] = {}
-        with self._joint(asked) as stack:
-            turns = {name: stack.enter_context(self._sessions[name].turn(stamp)) for name in asked}
-            for name, turn in turns.items():  # before anything is measured
-                refusal = turn.refusal(asked[name].queries)
-                if refusal is not None:
-                    raise _Refused(name, refusal)
-            for name, turn in turns.items():
-                try:
-                    settled[name] = turn.settle(asked[name].queries)
-                except BudgetExhausted as error:
-                    raise _Refused(name, Refusal(asked[name].queries, str(error))) from None
-                outcome = settled[name].outcome
-                if isinstance(outcome, Refusal):
-                    raise _Refused(name, outcome)
-        return settled
+        each = {name: self._sessions[name] for name in asked}
+        for left in reversed(range(TRIES)):
+            ahead = {name: one.foresee(asked[name].queries, stamp.analyst) for name, one in each.items()}
+            with self._joint(asked) as stack:
+                turns = {name: stack.enter_context(each[name].turn(stamp, ahead[name])) for name in each}
+                if all(turn.ready for turn in turns.values()) or not left:
+                    return settled(asked, turns)
+        raise AssertionError("the last try settles it")
 
-    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: _Refused) -> None:
+    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: Refused) -> None:
         """Keep the refusal in each period; it takes a place in the stream of the one that refuses only."""
         with self._joint(asked) as stack:
             for name, statement in asked.items():
@@ -398,12 +389,3 @@ class WindowedSession:
     def _each(self, of: Callable[[Session], float]) -> dict[str, float]:
         with self._lock:
             return {name: of(session) for name, session in self._sessions.items()}
-
-
-class _Refused(Exception):
-    """A period refuses its part of a statement."""
-
-    def __init__(self, period: str, refusal: Refusal) -> None:
-        super().__init__(period, refusal)
-        self.period, self.refusal = period, refusal
-        self.reason = f"the period from {period}: {refusal.reason}"

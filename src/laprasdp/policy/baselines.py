@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
@@ -213,16 +212,23 @@ class Offline(Policy):
         if not setting.predictions:
             raise BudgetError("the offline optimum needs the stream as predictions")
         self._answers: dict[str, Estimate] = {}
+        self._designed: MatrixRelease | None = None
 
-    @cached_property
+    @property
     def _matrix(self) -> MatrixRelease:
-        return MatrixRelease(self.setting, self.accounting.total, gap=1e-6)
+        if self._designed is None:
+            self._designed = MatrixRelease(self.setting, self.accounting.total, gap=1e-6)
+        return self._designed
 
     def due(self) -> Grant | None:
         return None if self._answers else self._matrix.grant()
 
     def most_openings(self) -> int:
         return 0 if self._answers else len(self.setting.predictions)
+
+    @property
+    def designs(self) -> bool:
+        return not self._answers and self._designed is None
 
     def allowance(self, position: int) -> int:
         return 0
@@ -243,7 +249,7 @@ class Offline(Policy):
 
     def _grow(self, extra: int) -> None:
         if not self._answers:
-            self.__dict__.pop("_matrix", None)
+            self._designed = None
 
 
 def _labels(setting: Setting, levels: Sequence[int]) -> dict[str, object]:

@@ -104,6 +104,7 @@ class Lapras(Policy):
         self._pools = split_budget(total, setting.split, predicted=bool(setting.predictions))
         self._pace = pace
         self._pacing = self._paced()
+        self._designed: MatrixRelease | None = None
         self._predicted: dict[str, Estimate] = {}
         self._span = Span() if cache else None
 
@@ -112,15 +113,21 @@ class Lapras(Policy):
         setting = self.setting
         return self._pace(self._pools, self.accounting.total, setting.length, setting.reading)
 
-    @cached_property
+    @property
     def _matrix(self) -> MatrixRelease:
-        return MatrixRelease(self.setting, self._pools.matrix)
+        if self._designed is None:
+            self._designed = MatrixRelease(self.setting, self._pools.matrix)
+        return self._designed
 
     def due(self) -> Grant | None:
         return self._matrix.grant() if self.setting.predictions and not self._predicted else None
 
     def most_openings(self) -> int:
         return 0 if self._predicted else len(self.setting.predictions)
+
+    @property
+    def designs(self) -> bool:
+        return bool(self.setting.predictions) and not self._predicted and self._designed is None
 
     def allowance(self, position: int) -> int:
         return self._pacing.allowance(position)
@@ -180,7 +187,7 @@ class Lapras(Policy):
                 self.accounting.total, setting.split, predicted=bool(setting.predictions)
             )
             self._pacing = self._paced()
-            self.__dict__.pop("_matrix", None)
+            self._designed = None
 
     def _fresh_variance(self, query: Query) -> float | None:
         """Variance of measuring `query` now, or None where that would be refused."""

@@ -87,6 +87,11 @@ class Policy(ABC):
         """Statements of the horizon that may still have to be measured."""
         return max(self.setting.length - self.seen, 0) if self.measuring else 0
 
+    @property
+    def designs(self) -> bool:
+        """Whether `due` has to design a release now, which may take long; else it is known at once."""
+        return False
+
     def recall(self, query: Query) -> Estimate | None:
         """The answer of `query` from what has been released, or None where it has to be measured."""
         known = self._known.get(query.key)

@@ -70,7 +70,7 @@ class Primm(Policy):
         opening = self._opening(self._opened)
         if opening is not None:
             return opening
-        if self.seen not in self._replans or self.seen == self._batched or not self.places:
+        if not self.designs:
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
         weights, predicted = self._still_to_come(self.pacing.left(self.seen) - others)
@@ -84,6 +84,10 @@ class Primm(Policy):
         while (grant := self._opening(self._opened + len(found))) is not None:
             found.append(grant)
         return found
+
+    @property
+    def designs(self) -> bool:
+        return self.seen in self._replans and self.seen != self._batched and bool(self.places)
 
     def recall(self, query: Query) -> Estimate | None:
         known = super().recall(query)

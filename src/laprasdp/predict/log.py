@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.errors import ConfigError
+from laprasdp.errors import ConfigError, interruptible
 from laprasdp.predict.askable import MAX_PARSES, OTHER_TABLE, Askable
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
@@ -97,6 +97,7 @@ class Log:
         return replace(self, ids=self.ids[part], times=times, sessions=self.sessions[part])
 
 
+@interruptible()
 def read_log(
     path: str | os.PathLike[str],
     domain: Domain,

@@ -3,7 +3,8 @@
 The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
 all that others released is learned → answer from the state if the policy has one (public) → the policy's
 grant → the filter → exact answers → noise → release, charge and answer are kept together → the value is
-returned.
+returned.  What the state decides is worked out before the transaction, so that nobody waits for a design; it
+holds where the transaction finds that nothing was kept since, and is worked out anew otherwise.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.shown import Shown
 from laprasdp.stream.state import State
-from laprasdp.stream.turn import Append, Settled, Turn
+from laprasdp.stream.turn import Append, Choice, Settled, Turn, choose
 
 DEFAULT_POLICY = "primm"
+TRIES = 3  # to find what a design hangs on unchanged when the transaction begins; the last one designs in it
 
 
 def now() -> datetime:
@@ -260,8 +262,7 @@ class Session:
         self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
             try:
-                with self.turn(stamp) as turn:
-                    settled = turn.settle(parsed.queries)
+                settled = self._settle(stamp, parsed.queries)
             except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
                 with self.turn(stamp) as turn:
                     turn.append(Refusal(parsed.queries, str(refusal)))
@@ -331,10 +332,41 @@ class Session:
             raise DomainError("the query is over another domain than the table's")
         return Statement(text=describe(statement), queries=(statement.canonical(),))
 
+    def _settle(self, stamp: Stamp, queries: Sequence[Query]) -> Settled:
+        for left in reversed(range(TRIES)):
+            with self.turn(stamp, self.foresee(queries, stamp.analyst)) as turn:
+                if turn.ready or not left:
+                    return turn.settle(queries)
+        raise AssertionError("the last try settles it")
+
+    def foresee(self, queries: Sequence[Query], analyst: str | None) -> Choice:
+        """
+        Decide about a statement from what is known now, before others wait for the transaction to end.
+
+        Raises
+        ------
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot be read.
+        """
+        self.admit(analyst)
+        with self._lock:
+            self.check_open()
+            if self._shared or self._torn:
+                self._shared = self._catch_up(self._ledger.since)
+            return choose(self._state, queries, analyst)
+
     @contextmanager
-    def turn(self, stamp: Stamp) -> Iterator[Turn]:
+    def turn(self, stamp: Stamp, ahead: Choice | None = None) -> Iterator[Turn]:
         """
         A ledger transaction for one statement; what is appended is kept at its end, or not at all.
+
+        Parameters
+        ----------
+        stamp : Stamp
+        ahead : Choice, optional
+            What `foresee` decided about the statement.
 
         Raises
         ------
@@ -345,7 +377,7 @@ class Session:
         """
         self.admit(stamp.analyst)
         with self._transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, self._state, self._table, self._noise)
+            yield Turn(append, stamp.analyst, ahead, self._state, self._table, self._noise)
 
     def show(self, parsed: Statement, settled: Settled) -> Answer | GroupedAnswer:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
@@ -363,10 +395,10 @@ class Session:
         """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
         with self._lock:
             self.check_open()
-            early = self._shared or self._torn  # then most is learned here, where nobody waits for it
-            found = early and self._catch_up(self._ledger.since)
+            if self._torn:  # learn it all here, where nobody waits for it
+                self._catch_up(self._ledger.since)
             with self._ledger.transaction(stamp) as transaction:
-                self._shared = self._catch_up(transaction.since) or found
+                self._shared = self._catch_up(transaction.since) or self._shared
 
                 def append(entry: Entry) -> None:
                     transaction.append(entry)

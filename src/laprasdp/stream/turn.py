@@ -40,6 +40,44 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """
+    What a state decides about a statement; a function of the entries that it has learned.
+
+    Attributes
+    ----------
+    position : int
+        How many entries that were.
+    due : Grant or None
+        What is released before the statement, whatever it is; nothing else is decided then.
+    weighed : pair of known and grant, Refusal or None
+        What is known of each query that is not zero, and the grant for the others; or why there is none.
+    flaw : str
+        Why what is due cannot even be granted; empty where nothing is wrong.
+    """
+
+    position: int
+    due: Grant | None = None
+    weighed: tuple[Known, Grant | None] | Refusal | None = None
+    flaw: str = ""
+
+
+def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choice:
+    """
+    Decide about a statement, as far as nothing has to be released before it; may take as long as a design.
+
+    Notes
+    -----
+    **Privacy.**  A function of the state: no table is at hand.
+    """
+    try:
+        due = state.policy.due()
+    except BudgetExhausted as error:
+        return Choice(state.position, flaw=str(error))
+    return Choice(state.position, due, _weigh(state, queries, analyst) if due is None else None)
+
+
+@dataclass(frozen=True)
 class Turn:
     """
     One statement before a state that has learned everything that is kept.
@@ -50,6 +88,8 @@ class Turn:
         Appends an entry to the transaction and lets the state learn it.
     analyst : str or None
         Who asks.
+    ahead : Choice or None
+        What was decided about the statement before the transaction; it holds where nothing was kept since.
 
     Notes
     -----
@@ -59,16 +99,22 @@ class Turn:
 
     append: Append
     analyst: str | None
+    ahead: Choice | None
     _state: State
     _table: Table
     _noise: NoiseSource
 
+    @property
+    def ready(self) -> bool:
+        """Whether no design is to be made inside the transaction: what it hangs on is as it was before."""
+        return self._holds(self.ahead) or not self._state.policy.designs
+
     def refusal(self, queries: Sequence[Query]) -> Refusal | None:
         """Why the state refuses them as it is; None also where a release is due first and may change it."""
-        if self._state.policy.due() is not None:
-            return None
-        weighed = self._weigh(queries)
-        return weighed if isinstance(weighed, Refusal) else None
+        choice = self._choice(queries)
+        if choice.flaw:
+            return Refusal(tuple(queries), choice.flaw)
+        return choice.weighed if isinstance(choice.weighed, Refusal) else None
 
     def settle(self, queries: Sequence[Query]) -> Settled:
         """
@@ -79,48 +125,65 @@ class Turn:
         BudgetExhausted
             What is due does not fit, or what was measured did not suffice: take the transaction back.
         """
-        policy, released = self._state.policy, list[Released]()
-        opening = policy.drawn == 0
-        while (grant := policy.due()) is not None:
-            self._state.filter.check(grant.charge)
+        released = list[Released]()
+        opening = self._state.policy.drawn == 0
+        choice = self._choice(queries)
+        while choice.due is not None:
             reason: Reason = "opening" if opening else "raise" if self._state.raised else "batch"
-            released.append(Released(reason, grant.charge.price))
-            self.append(self._released(grant, opening=True))
-        weighed = self._weigh(queries)
-        if isinstance(weighed, Refusal):
-            self.append(weighed)
-            return Settled(weighed, {}, tuple(released))
-        known, grant = weighed
+            released.append(Released(reason, choice.due.charge.price))
+            self.append(self._released(choice.due, opening=True))
+            choice = choose(self._state, queries, self.analyst)
+        if choice.flaw:
+            raise BudgetExhausted(choice.flaw)
+        assert choice.weighed is not None
+        if isinstance(choice.weighed, Refusal):
+            self.append(choice.weighed)
+            return Settled(choice.weighed, {}, tuple(released))
+        known, grant = choice.weighed
         prices: dict[Query, float] = {}
         if grant is not None:
             missing = [query for query, estimate in known.items() if estimate is None]
             self.append(self._released(grant, opening=False))
-            known |= {query: policy.latest(query) for query in missing}
+            known = known | {query: self._state.policy.latest(query) for query in missing}
             prices = dict.fromkeys(missing, grant.charge.price / len(missing))
         reply = Reply(tuple(queries), tuple(map(known.get, queries)), measured=grant is not None)
         self.append(reply)
         return Settled(reply, prices, tuple(released))
 
-    def _weigh(self, queries: Sequence[Query]) -> tuple[Known, Grant | None] | Refusal:
-        """What is known of each query that is not zero and the grant for the others, or why there is none."""
-        policy = self._state.policy
-        known = {query: policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
-        missing = [query for query, estimate in known.items() if estimate is None]
-        if not missing:
-            return known, None
-        try:
-            grant = policy.grant(missing, self._state.cap_left(self.analyst))
-            self._state.filter.check(grant.charge)
-        except BudgetExhausted as refusal:
-            return Refusal(tuple(queries), str(refusal))
-        try:
-            self._state.check_cap(grant.charge, self.analyst)
-        except BudgetExhausted as refusal:
-            return Refusal(tuple(queries), str(refusal), counted=False)
-        return known, grant
+    def _choice(self, queries: Sequence[Query]) -> Choice:
+        """What is decided from everything that is kept, ahead if that was it already."""
+        ahead = self.ahead
+        if ahead is not None and self._holds(ahead):
+            return ahead
+        return choose(self._state, queries, self.analyst)
+
+    def _holds(self, choice: Choice | None) -> bool:
+        return choice is not None and choice.position == self._state.position
 
     def _released(self, grant: Grant, *, opening: bool) -> Release:
-        """Measure what the filter has admitted; exact answers exist nowhere else."""
+        """Measure what the filter admits in this transaction; exact answers exist nowhere else."""
+        self._state.filter.check(grant.charge)
         measurement = grant.measurement
         noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
         return Release(measurement, noisy, grant.charge, grant.allowance, opening)
+
+
+def _weigh(
+    state: State, queries: Sequence[Query], analyst: str | None
+) -> tuple[Known, Grant | None] | Refusal:
+    """What is known of each query that is not zero and the grant for the others, or why there is none."""
+    policy = state.policy
+    known = {query: policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
+    missing = [query for query, estimate in known.items() if estimate is None]
+    if not missing:
+        return known, None
+    try:
+        grant = policy.grant(missing, state.cap_left(analyst))
+        state.filter.check(grant.charge)
+    except BudgetExhausted as refusal:
+        return Refusal(tuple(queries), str(refusal))
+    try:
+        state.check_cap(grant.charge, analyst)
+    except BudgetExhausted as refusal:
+        return Refusal(tuple(queries), str(refusal), counted=False)
+    return known, grant
