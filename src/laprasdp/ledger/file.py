@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 import threading
 import warnings
@@ -34,11 +35,15 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
+class Driver(sqlite3.Connection):
+    """SQLite's connection, which can be referred to weakly."""
+
+
 class _Held:
     """What this process has open of one file; SQLite shares it among all connections."""
 
     def __init__(self, process: int) -> None:
-        self.process, self.connections = process, 0
+        self.process, self.connections = process, weakref.WeakSet[Driver]()
         self.beside: dict[str, Identity] = {}
         self.sizes: dict[str, int] = {}
         self.written = 0  # when the file was last written to, as far as it is known by whom
@@ -95,11 +100,12 @@ class LedgerFile:
         check_local(self._real)
         if found is not None:
             _check_links(found)
+            self._is = self._is or (found.st_dev, found.st_ino)
         _check_log(self._real)
 
-    def connected(self) -> None:
+    def connected(self, driver: Driver) -> None:
         """
-        After SQLite has opened the file.
+        After SQLite has opened the file in a connection.
 
         Raises
         ------
@@ -114,22 +120,22 @@ class LedgerFile:
                 held = _HELD[identity] = _Held(os.getpid())
             if not held.connections:
                 held.beside, held.sizes, held.written = {}, {}, found.st_mtime_ns
-            held.connections += 1
+            held.connections.add(driver)
             self._is, self._held = identity, held
 
-    def disconnected(self) -> None:
-        """After SQLite has closed one of its connections."""
-        with _LOCK:
-            if self._held is not None:
-                self._held.connections -= 1
+    def disconnected(self, driver: Driver) -> None:
+        """A connection is closed; without a lock, for garbage may be collected anywhere."""
+        if self._held is not None:
+            self._held.connections.discard(driver)
 
     def logged(self) -> None:
         """From now on its log of writes has to be there."""
         self._logged = True
 
     def forget(self) -> None:
-        """All connections are closed: the next may be to another file of this name."""
-        self._is, self._held = None, None
+        """Where no connection is left, the next may be to another file of this name."""
+        if self._held is not None and not self._held.connections:
+            self._is, self._held = None, None
 
     def check(self, *, written: bool = False) -> None:
         """
