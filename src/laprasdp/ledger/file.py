@@ -88,19 +88,20 @@ class LedgerFile:
         LedgerError
             Its log of writes is there without it, or is damaged; it has several names, or is on a network.
         """
-        self._real = os.path.realpath(self._named)
+        if self._held is None or not self._held.connections:
+            self._real = os.path.realpath(self._named)
         try:
             found: os.stat_result | None = os.stat(self._real)
         except OSError:
             found = None  # SQLite makes it, or says what is wrong
-        held = None if found is None else _HELD.get((found.st_dev, found.st_ino))
+        held = None if found is None else _HELD.get(_identity(found))
         if held is not None and held.process == os.getpid() and held.connections:
             return
         check_alone(self._real)
         check_local(self._real)
         if found is not None:
             _check_links(found)
-            self._is = self._is or (found.st_dev, found.st_ino)
+            self._is = self._is or _identity(found)
         _check_log(self._real)
 
     def connected(self, driver: Driver) -> None:
@@ -113,7 +114,7 @@ class LedgerFile:
             It is another file than before.
         """
         found = self._look()
-        identity = found.st_dev, found.st_ino
+        identity = _identity(found)
         with _LOCK:
             held = _HELD.get(identity)
             if held is None or held.process != os.getpid():
@@ -162,10 +163,7 @@ class LedgerFile:
                 if self._logged or suffix in held.beside:
                     self._lost(suffix, "was moved or removed")
             else:
-                if held.beside.setdefault(suffix, (beside.st_dev, beside.st_ino)) != (
-                    beside.st_dev,
-                    beside.st_ino,
-                ):
+                if held.beside.setdefault(suffix, _identity(beside)) != _identity(beside):
                     self._lost(suffix, "was replaced")
                 self._compare(suffix, beside, held)
         if found.st_mtime_ns != held.written:
@@ -175,14 +173,14 @@ class LedgerFile:
     def _look(self) -> os.stat_result:
         """The file that the path names now, if it is the one that was opened."""
         try:
-            found, named = os.lstat(self._real), os.stat(self._named)
+            found = os.lstat(self._real)
+            named = found if self._named == self._real else os.stat(self._named)
         except OSError:
             raise LedgerError(
                 "the file was moved or removed under this session; nothing is shown: put it back, or "
                 + _AGAIN
             ) from None
-        identity = found.st_dev, found.st_ino
-        if self._is not in (None, identity) or (named.st_dev, named.st_ino) != identity:
+        if self._is not in (None, _identity(found)) or _identity(named) != _identity(found):
             raise LedgerError(f"the file was replaced under this session; nothing is shown: {_AGAIN}")
         _check_links(found)
         return found
@@ -267,6 +265,10 @@ def _size(file: str) -> int:
         return os.stat(file).st_size
     except OSError:
         return 0
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
 
 
 def _check_links(found: os.stat_result) -> None:

@@ -21,8 +21,7 @@ from laprasdp.ledger.ledger import Entry, Kept, Release, Stamp, Transaction
 from laprasdp.ledger.schema import DATASET, ENTRY, HEAD, is_current, upgrade
 from laprasdp.ledger.settings import Settings, check_settings, domain_of
 
-_NEWEST = 2000
-"""So many entries are read again where somebody else has written to the file."""
+_NEWEST = 2000  # entries that are read again where somebody else has written to the file
 _FEWER = "it has {} entries, but had {}: restore what was lost"
 
 _OF: BindParameter[int] = bindparam("of")
@@ -230,10 +229,7 @@ class SQLLedger:
                 raise LedgerError(_FEWER.format(head.entries, seen.entries))
             found = _digest(self.database, connection, dataset, seen.entries)
             if head.entries == seen.entries or seen.digest != found:
-                raise LedgerError(
-                    f"its first {seen.entries} entries are not those that were there: another copy is in its "
-                    "place; end every session on it and restore a backup"
-                )
+                raise LedgerError("another copy is in its place: end every session on it, restore a backup")
         if self._changes != changes:
             _linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
         self._changes = changes
