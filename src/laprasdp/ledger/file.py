@@ -152,10 +152,12 @@ class LedgerFile:
         LedgerError
             The file, its log or the log's index was moved, removed, replaced or cut short.
         """
-        found, held = self._look(), self._held
+        held = self._held
+        sizes = {} if held is None else dict(held.sizes)  # other threads may see more, but later
+        found = self._look()
         if held is None or held.process != os.getpid():
             return
-        self._compare("", found, held)
+        self._check_size("", found, sizes)
         for suffix in (_LOG, _INDEX):
             try:
                 beside = os.lstat(self._real + suffix)
@@ -165,7 +167,8 @@ class LedgerFile:
             else:
                 if held.beside.setdefault(suffix, _identity(beside)) != _identity(beside):
                     self._lost(suffix, "was replaced")
-                self._compare(suffix, beside, held)
+                self._check_size(suffix, beside, sizes)
+        held.sizes = sizes
         if found.st_mtime_ns != held.written:
             held.written = found.st_mtime_ns
             self.changes += not written
@@ -185,10 +188,10 @@ class LedgerFile:
         _check_links(found)
         return found
 
-    def _compare(self, suffix: str, found: os.stat_result, held: _Held) -> None:
-        if found.st_size < held.sizes.get(suffix, 0):
+    def _check_size(self, suffix: str, found: os.stat_result, sizes: dict[str, int]) -> None:
+        if found.st_size < sizes.get(suffix, 0):
             self._lost(suffix, "was cut short")
-        held.sizes[suffix] = found.st_size
+        sizes[suffix] = found.st_size
 
     def _lost(self, suffix: str, what: str) -> None:
         name = f"{_WORDS[suffix]}, {Path(self._real).name}{suffix}," if suffix else "the file"
