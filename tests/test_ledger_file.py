@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -380,3 +381,35 @@ def test_the_longest_mount_counts_and_of_equal_ones_the_last(file: str, kind: st
         "4 1 8:2 / /home rw - xfs /dev/sdb rw\n"
     )
     assert ledger_file.mounted(file, mounts) == kind
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_file_that_is_made_read_only_under_a_session_loses_nothing(tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="lapras-"))  # that another user can reach
+    folder.chmod(0o777)
+    path = folder / "ledger.db"
+    opened(tmp_path / "other.db").ask(STATEMENTS[0])  # a child of that user may not import
+
+    def work(tell: Callable[[str, float], None]) -> None:
+        if os.geteuid() == 0:  # whom no mode stops
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        session = opened(path)
+        for place, statement in enumerate(STATEMENTS[:8]):
+            tell(statement, session.ask(statement).value)  # type: ignore[union-attr]
+            if place == 3:
+                for file in folder.iterdir():
+                    file.chmod(0o444)
+
+    try:
+        _, shown = Child(work).end()
+        witness = Witness(lambda: SQLLedger(path))
+        for file in folder.iterdir():
+            file.chmod(0o666)
+        for statement, value in shown:
+            witness.saw(statement, value)
+        assert len(shown) == 8  # what is open stays writable, and others read it
+        assert witness.faults() == []
+    finally:
+        shutil.rmtree(folder)

@@ -24,7 +24,7 @@ from laprasdp.stream.opening import open_session
 DOMAIN = lp.Domain(n=lp.Integers(0, 2))
 ROWS = pa.table({"n": [0, 1, 1, 2]})
 CLOSED = "the session is closed: open another one to go on"
-ROUNDS = int(os.environ.get("LAPRAS_SESSION_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("LAPRAS_SESSION_ROUNDS", "12"))
 """Each opens four sessions; 500 make 2,000, under a limit of 256 descriptors."""
 
 
@@ -177,7 +177,7 @@ def test_a_session_of_many_threads_lets_go(tmp_path: Path, without_collector: No
 
 CHILD = """
 import resource, sys
-rounds, limit = int(sys.argv[2]), min(256, 8 + 2 * int(sys.argv[2]))
+rounds, limit = int(sys.argv[2]), min(256, 20 + int(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 import gc
 gc.disable()

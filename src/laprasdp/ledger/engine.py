@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from laprasdp.errors import LedgerError, interruptible
 from laprasdp.ledger.address import read_address
-from laprasdp.ledger.file import LedgerFile
+from laprasdp.ledger.file import Driver, LedgerFile
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
 _LOG = "PRAGMA journal_mode=WAL"
@@ -265,7 +265,8 @@ class Database:
         weakref.finalize(self, _let_go, self._engine, self._process)
 
     def _connect(self) -> Engine:
-        options: dict[str, Any] = {"connect_args": {"timeout": self._wait}, "paramstyle": "named"}
+        to_driver = {"timeout": self._wait, "factory": Driver}
+        options: dict[str, Any] = {"connect_args": to_driver, "paramstyle": "named"}
         if not self._address.is_sqlite:
             own = " ".join(self._address.options)
             waits = f"-c lock_timeout={int(self._wait * 1000)} -c synchronous_commit=on"
@@ -284,9 +285,8 @@ class Database:
         if self.file is not None:
             file, wait = self.file, self._wait  # a listener that held this object would never let go of it
             event.listen(engine, "do_connect", lambda *_: file.connecting())
-            event.listen(engine, "connect", _prepare)
-            event.listen(engine, "connect", lambda *_: file.connected())
-            event.listen(engine, "close", lambda *_: file.disconnected())
+            event.listen(engine, "connect", lambda driver, _: _prepare(driver, file))
+            event.listen(engine, "close", lambda driver, _: file.disconnected(driver))
             event.listen(engine, "begin", lambda connection: _begin(connection, wait))
             event.listen(engine, "invalidate", _roll_back)
         return engine
@@ -314,14 +314,17 @@ def _let_go(engine: Engine, process: int) -> None:
         engine.dispose()
 
 
-def _prepare(connection: Any, _: Any) -> None:
+def _prepare(connection: Driver, file: LedgerFile) -> None:
     connection.isolation_level = None  # transactions begin where `_begin` says
     connection.text_factory = lambda text: text.decode(errors="replace")  # damage is for the digests to find
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.execute("PRAGMA journal_size_limit=-1")  # a log that is shorter than before was cut
-    cursor.close()
+    try:
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA journal_size_limit=-1")  # a log that is shorter than before was cut
+        file.connected(connection)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _roll_back(connection: Any, *_: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 import threading
 import warnings
@@ -34,11 +35,15 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
+class Driver(sqlite3.Connection):
+    """SQLite's connection, which can be referred to weakly."""
+
+
 class _Held:
     """What this process has open of one file; SQLite shares it among all connections."""
 
     def __init__(self, process: int) -> None:
-        self.process, self.connections = process, 0
+        self.process, self.connections = process, weakref.WeakSet[Driver]()
         self.beside: dict[str, Identity] = {}
         self.sizes: dict[str, int] = {}
         self.written = 0  # when the file was last written to, as far as it is known by whom
@@ -83,23 +88,25 @@ class LedgerFile:
         LedgerError
             Its log of writes is there without it, or is damaged; it has several names, or is on a network.
         """
-        self._real = os.path.realpath(self._named)
+        if self._held is None or not self._held.connections:
+            self._real = os.path.realpath(self._named)
         try:
             found: os.stat_result | None = os.stat(self._real)
         except OSError:
             found = None  # SQLite makes it, or says what is wrong
-        held = None if found is None else _HELD.get((found.st_dev, found.st_ino))
+        held = None if found is None else _HELD.get(_identity(found))
         if held is not None and held.process == os.getpid() and held.connections:
             return
         check_alone(self._real)
         check_local(self._real)
         if found is not None:
             _check_links(found)
+            self._is = self._is or _identity(found)
         _check_log(self._real)
 
-    def connected(self) -> None:
+    def connected(self, driver: Driver) -> None:
         """
-        After SQLite has opened the file.
+        After SQLite has opened the file in a connection.
 
         Raises
         ------
@@ -107,29 +114,29 @@ class LedgerFile:
             It is another file than before.
         """
         found = self._look()
-        identity = found.st_dev, found.st_ino
+        identity = _identity(found)
         with _LOCK:
             held = _HELD.get(identity)
             if held is None or held.process != os.getpid():
                 held = _HELD[identity] = _Held(os.getpid())
             if not held.connections:
                 held.beside, held.sizes, held.written = {}, {}, found.st_mtime_ns
-            held.connections += 1
+            held.connections.add(driver)
             self._is, self._held = identity, held
 
-    def disconnected(self) -> None:
-        """After SQLite has closed one of its connections."""
-        with _LOCK:
-            if self._held is not None:
-                self._held.connections -= 1
+    def disconnected(self, driver: Driver) -> None:
+        """A connection is closed; without a lock, for garbage may be collected anywhere."""
+        if self._held is not None:
+            self._held.connections.discard(driver)
 
     def logged(self) -> None:
         """From now on its log of writes has to be there."""
         self._logged = True
 
     def forget(self) -> None:
-        """All connections are closed: the next may be to another file of this name."""
-        self._is, self._held = None, None
+        """Where no connection is left, the next may be to another file of this name."""
+        if self._held is not None and not self._held.connections:
+            self._is, self._held = None, None
 
     def check(self, *, written: bool = False) -> None:
         """
@@ -145,10 +152,12 @@ class LedgerFile:
         LedgerError
             The file, its log or the log's index was moved, removed, replaced or cut short.
         """
-        found, held = self._look(), self._held
+        held = self._held
+        sizes = {} if held is None else dict(held.sizes)  # other threads may see more, but later
+        found = self._look()
         if held is None or held.process != os.getpid():
             return
-        self._compare("", found, held)
+        self._check_size("", found, sizes)
         for suffix in (_LOG, _INDEX):
             try:
                 beside = os.lstat(self._real + suffix)
@@ -156,12 +165,10 @@ class LedgerFile:
                 if self._logged or suffix in held.beside:
                     self._lost(suffix, "was moved or removed")
             else:
-                if held.beside.setdefault(suffix, (beside.st_dev, beside.st_ino)) != (
-                    beside.st_dev,
-                    beside.st_ino,
-                ):
+                if held.beside.setdefault(suffix, _identity(beside)) != _identity(beside):
                     self._lost(suffix, "was replaced")
-                self._compare(suffix, beside, held)
+                self._check_size(suffix, beside, sizes)
+        held.sizes = sizes
         if found.st_mtime_ns != held.written:
             held.written = found.st_mtime_ns
             self.changes += not written
@@ -169,22 +176,22 @@ class LedgerFile:
     def _look(self) -> os.stat_result:
         """The file that the path names now, if it is the one that was opened."""
         try:
-            found, named = os.lstat(self._real), os.stat(self._named)
+            found = os.lstat(self._real)
+            named = found if self._named == self._real else os.stat(self._named)
         except OSError:
             raise LedgerError(
                 "the file was moved or removed under this session; nothing is shown: put it back, or "
                 + _AGAIN
             ) from None
-        identity = found.st_dev, found.st_ino
-        if self._is not in (None, identity) or (named.st_dev, named.st_ino) != identity:
+        if self._is not in (None, _identity(found)) or _identity(named) != _identity(found):
             raise LedgerError(f"the file was replaced under this session; nothing is shown: {_AGAIN}")
         _check_links(found)
         return found
 
-    def _compare(self, suffix: str, found: os.stat_result, held: _Held) -> None:
-        if found.st_size < held.sizes.get(suffix, 0):
+    def _check_size(self, suffix: str, found: os.stat_result, sizes: dict[str, int]) -> None:
+        if found.st_size < sizes.get(suffix, 0):
             self._lost(suffix, "was cut short")
-        held.sizes[suffix] = found.st_size
+        sizes[suffix] = found.st_size
 
     def _lost(self, suffix: str, what: str) -> None:
         name = f"{_WORDS[suffix]}, {Path(self._real).name}{suffix}," if suffix else "the file"
@@ -261,6 +268,10 @@ def _size(file: str) -> int:
         return os.stat(file).st_size
     except OSError:
         return 0
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
 
 
 def _check_links(found: os.stat_result) -> None:

@@ -22,8 +22,8 @@ from laprasdp.record.entries import Entry, Kept, Release, Stamp
 from laprasdp.record.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.record.settings import Settings, check_settings, domain_of
 
-_NEWEST = 2000
-"""So many entries are read again where somebody else has written to the file."""
+_NEWEST = 2000  # entries that are read again where somebody else has written to the file
+_FEWER = "it has {} entries, but had {}: restore what was lost"
 
 _SET_BACK = (
     "it has entries beyond its end, so where it ends was changed or lost: verify it and restore a backup"
@@ -155,18 +155,18 @@ class SQLLedger:
 
     @contextmanager
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
-        dataset = self.dataset
+        dataset, seen = self.dataset, self._seen
         with self.database.transaction(write=True) as connection:
-            head = self._followed(connection, dataset, lock=True)
+            head = self._followed(connection, dataset, seen, lock=True)
             writing = _Writing(self.database, connection, dataset, head, stamp)
             yield writing
             after = writing.finish()
-            self.database.once_kept(connection, lambda: setattr(self, "_seen", after))
+            self.database.once_kept(connection, lambda: self._saw(after))
 
     def since(self, position: int) -> Sequence[Kept]:
-        dataset = self.dataset
+        dataset, seen = self.dataset, self._seen
         with self.database.transaction(write=False) as connection:
-            head = self._followed(connection, dataset)
+            head = self._followed(connection, dataset, seen)
             return _read(self.database, connection, dataset, head, position)
 
     @property
@@ -223,24 +223,26 @@ class SQLLedger:
         _check(vars(head), HEAD)
         return head
 
-    def _followed(self, connection: Connection, dataset: Dataset, *, lock: bool = False) -> Head:
-        """The head, if it follows what was seen last; the last entries, too, where others wrote the file."""
-        head, seen, changes = self._head(connection, dataset, lock=lock), self._seen, self.database.changes
+    def _followed(
+        self, connection: Connection, dataset: Dataset, seen: Head | None, *, lock: bool = False
+    ) -> Head:
+        """The head, if it follows `seen`; the last entries are checked, too, where others wrote the file."""
+        head, changes = self._head(connection, dataset, lock=lock), self.database.changes
         if seen is not None and seen != head:
             if head.entries < seen.entries:
-                raise LedgerError(
-                    f"it has {head.entries} entries, but had {seen.entries}: restore what was lost"
-                )
-            same = seen.entries == head.entries
-            if same or seen.digest != _digest(self.database, connection, dataset, seen.entries):
-                raise LedgerError(
-                    f"its first {seen.entries} entries are not those that were there: another copy is in its "
-                    "place; end every session on it and restore a backup"
-                )
+                raise LedgerError(_FEWER.format(head.entries, seen.entries))
+            found = _digest(self.database, connection, dataset, seen.entries)
+            if head.entries == seen.entries or seen.digest != found:
+                raise LedgerError("another copy is in its place: end every session on it, restore a backup")
         if self._changes != changes:
             _linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
-        self._seen, self._changes = head, changes
+        self._changes = changes
+        self._saw(head)
         return head
+
+    def _saw(self, head: Head) -> None:
+        if self._seen is None or head.entries > self._seen.entries:  # another thread may have seen more
+            self._seen = head
 
 
 class SQLShelf:
@@ -387,7 +389,7 @@ def _linked(
 ) -> list[Row]:
     """Rows from `position` to the head, their chain checked from link to link."""
     if position > head.entries:
-        raise LedgerError(f"it has {head.entries} entries, but had {position}: restore what was lost")
+        raise LedgerError(_FEWER.format(head.entries, position))
     if position == head.entries:
         return []
     digest = _digest(database, connection, dataset, position)
