@@ -83,9 +83,9 @@ class State:
                     f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
                 ) from None
 
-    def cap_left(self, analyst: str | None) -> int | None:
-        """Units that the analyst's cap has left; None without a cap."""
-        return self._caps[analyst][1].remaining_units if analyst in self._caps else None
+    def cap_left(self, charge: Charge, analyst: str | None) -> int | None:
+        """Units that the analyst's cap has left for a charge like this one; None without a cap."""
+        return self._caps[analyst][1].room(charge) if analyst in self._caps else None
 
     def learn(self, kept: Kept) -> None:
         """

@@ -109,7 +109,10 @@ class Turn:
         if not missing:
             return known, None
         try:
-            grant = policy.grant(missing, self._state.cap_left(self.analyst))
+            grant = policy.grant(missing)
+            left = self._state.cap_left(grant.charge, self.analyst)
+            if left is not None and 0 < left < 2 * grant.allowance:
+                grant = policy.grant(missing, left)
             self._state.filter.check(grant.charge)
         except BudgetExhausted as refusal:
             return Refusal(tuple(queries), str(refusal))
