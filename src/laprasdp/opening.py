@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from laprasdp.arguments import check_arguments, is_number
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError, UnsupportedQuery
@@ -102,9 +102,8 @@ def open_session(
     LaprasError
         Something is declared wrongly or cannot be read; the message says what.
     """
+    check_arguments(**locals())
     unit = unit or PrivacyUnit()
-    if not isinstance(budget, Budget):
-        raise ConfigError(f"budget must be a Budget, not {budget!r}")
     opened = source if isinstance(source, Table) else _opened(source, domain, table, name, unit)
     predicted = read_predictions(predictions, domain, opened.name, expected)
     setting = Setting(
@@ -161,8 +160,7 @@ def read_predictions(
     UnsupportedQuery
         A prediction cannot be asked, or no cell of the domain can match it; the message says which.
     """
-    if isinstance(predictions, str):
-        raise ConfigError("predictions are a list of statements, not one text")
+    check_arguments(predictions=predictions)
     predictions = list(predictions)
     if expected and len(expected) != len(predictions):
         raise ConfigError(f"{len(predictions)} predictions, but {len(expected)} expected counts")
@@ -170,7 +168,9 @@ def read_predictions(
     found: dict[Query, Predicted] = {}
     reader = Reader(domain, table)
     for place, (prediction, count) in enumerate(zip(predictions, counts, strict=True), start=1):
-        if not 0 < count < math.inf:
+        if not isinstance(prediction, str | Query):
+            raise ConfigError(f"prediction {place} must be a statement or a Query, not {prediction!r}")
+        if not (is_number(count) and count > 0):
             raise ConfigError(f"prediction {place}: an expected count is a positive number, not {count!r}")
         try:
             if isinstance(prediction, Query):

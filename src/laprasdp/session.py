@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from laprasdp.answer import Answer, GroupedAnswer, Released
+from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
 from laprasdp.errors import (
     BudgetError,
@@ -249,6 +250,7 @@ class Session:
         LaprasError
             From the first statement that is refused; `ask` them one by one to go on after a refusal.
         """
+        check_arguments(statements=statements)
         for statement in statements:
             yield self.ask(statement, analyst=analyst)
 
@@ -274,6 +276,7 @@ class Session:
         **Privacy.**  From here on everything shown, also before, is private for the new budget only
         (docs/proofs/session.md).
         """
+        check_arguments(budget=budget)
         with self._transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
             old = self._state.budget

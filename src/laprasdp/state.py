@@ -36,7 +36,7 @@ class State:
         self.policy, self.filter = policy, policy.accounting.filter()
         self.position = 0
         self.raised = False  # since the last release that no statement asked for
-        self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
+        self._caps = {analyst: (epsilon, self._cap(analyst, epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
 
     @property
@@ -117,7 +117,10 @@ class State:
                 spent.widen(Budget(epsilon, entry.new.delta))
         self.position += 1
 
-    def _cap(self, epsilon: float) -> Filter:
+    def _cap(self, analyst: str, epsilon: float) -> Filter:
         setting = self.policy.setting
-        cap = Budget(epsilon, setting.budget.delta)
+        try:
+            cap = Budget(epsilon, setting.budget.delta)
+        except BudgetError as error:
+            raise BudgetError(f"caps: {analyst}: {error}") from None
         return accounting_named(setting.accounting, cap, setting.domain, setting.length).filter()

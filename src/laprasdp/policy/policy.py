@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from laprasdp.arguments import check_arguments
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, ConfigError
 from laprasdp.law import Law
@@ -73,14 +74,9 @@ class Setting:
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
-        known = self.horizon is not None
-        if known and (
-            isinstance(self.horizon, bool) or not isinstance(self.horizon, int) or self.horizon < 1
-        ):
-            raise ConfigError(f"the horizon must be a whole number of at least 1, not {self.horizon!r}")
+        for name in ("horizon", "accounting", "split", "overlap"):
+            check_arguments(**{name: getattr(self, name)})
         shares_of(self.split)
-        if self.overlap is not None and not 0 <= self.overlap <= 1:
-            raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
         predictions = tuple(dict.fromkeys(self.predictions))
         if self.expected and len(self.expected) != len(predictions):
             raise ConfigError("every distinct predicted query, or none, has an expected count")

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
@@ -106,9 +107,9 @@ def open_windows(
     >>> [spent > 0 for spent in session.spent.values()]
     [True, False]
     """
+    given = dict(locals())
+    check_arguments(shelf=given.pop("ledger"), **given)
     unit = unit or PrivacyUnit()
-    if not isinstance(budget, Budget):
-        raise ConfigError(f"budget must be a Budget, not {budget!r}")
     declared = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in declared]
     if isinstance(source, Table):

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from laprasdp.answer import Answer, GroupedAnswer
+from laprasdp.arguments import check_arguments
 from laprasdp.attribute import Dates
 from laprasdp.data.table import Table
 from laprasdp.domain import Domain
@@ -160,6 +161,7 @@ class WindowedSession:
         ConfigError
             There is no such period.
         """
+        check_arguments(period=name)
         if name not in self._sessions:
             raise ConfigError(f"no period of {self._attribute} begins on {name}")
         return self._sessions[name]
@@ -228,6 +230,7 @@ class WindowedSession:
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
     ) -> Iterator[Answer | GroupedAnswer]:
         """Answer statements one after another, each at once; see `Session.ask_many`."""
+        check_arguments(statements=statements)
         for statement in statements:
             yield self.ask(statement, analyst=analyst)
 
