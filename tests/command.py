@@ -7,7 +7,9 @@ from typer.testing import CliRunner
 
 from laprasdp.cli.app import app
 
-ROW = {"line", "query", "value", "nonnegative", "std", "low", "high", "source", "charge", "remaining"}
+ROW = {"line", "query", "value", "nonnegative", "std", "low", "high", "source", "charge", "remaining"} | {
+    "released"
+}
 SMALL = """
 [source]
 file = "t.csv"

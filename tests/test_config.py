@@ -164,6 +164,7 @@ WRONG = {
     "horizon in parts": (STREAM + "horizon = 1.5\n", "whole number or text in quotes, not 1.5"),
     "warm-up": (STREAM + 'warm_up = "hot"\n', r"\[stream\]: no reading 'hot' of the warm-up"),
     "split": (STREAM + 'split = "mine"\n', r"\[stream\]: no split 'mine'"),
+    "accounting": (STREAM + 'accounting = "zcdp"\n', r"\[stream\]: accounting must be \"basic\" or \"gaussian\", not 'zcdp'"),
     "repeats": (STREAM + 'repeats = "free"\n', r"\[stream\]: repeats is replay or pay, not 'free'"),
     "predictions as number": (STREAM + "predictions = 3\n", "predictions must be a list of statements"),
     "a prediction as number": (STREAM + "predictions = [3]\n", "predictions are texts in quotes, not 3"),
@@ -200,7 +201,6 @@ def test_a_mistake_is_named(text, message, tmp_path):
 
 LATER = {
     "policy": ('policy = "smoth"\n', "no policy 'smoth'; there are static, smooth"),
-    "accounting": ('accounting = "zcdp"\n', "accounting is"),
     "outside": ('predictions = ["SELECT COUNT(*) FROM adult WHERE age > 95"]\n', "prediction 1: no cell of"),
     "unknown column": (
         'predictions = ["SELECT COUNT(*) FROM adult", "SELECT COUNT(*) FROM adult WHERE sex = 1"]\n',

@@ -270,6 +270,8 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
     if table is not None and kind != "database":
         what = "an in-memory table is" if path is None else f"{label} is a {SPOKEN[kind]},"
         raise DataError(f"{what} one table by itself: leave out table {table}")
+    if dialect is not None and not isinstance(dialect, Dialect):
+        raise DataError(f"dialect must be a Dialect or None, not {dialect!r}")
     if dialect is not None and kind in ("parquet", "database"):
         raise DataError(f"{label} is a {SPOKEN[kind]}, which has types: leave out how texts are written")
     dialect = dialect or Dialect()

@@ -32,6 +32,8 @@ def warm_up_length(horizon: int, reading: WarmUp | int = "natural") -> int:
         if reading < 1:
             raise ConfigError(f"the warm-up takes at least one query, not {reading}")
         return reading
+    if not isinstance(reading, str):
+        raise ConfigError(f"warm_up must be the name of a reading or a number, not {reading!r}")
     lengths = {
         "natural": math.ceil(math.log(horizon) ** 2),
         "binary": math.ceil(math.log2(horizon) ** 2),

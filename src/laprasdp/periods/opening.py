@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laprasdp.arguments import check_arguments
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
@@ -104,9 +105,22 @@ def open_windows(
     >>> [spent > 0 for spent in session.spent.values()]
     [True, False]
     """
+    check_arguments(
+        source=source,
+        domain=domain,
+        attribute=attribute,
+        periods=periods,
+        budget=budget,
+        unit=unit,
+        table=table,
+        name=name,
+        public=public,
+        noise=noise,
+        shelf=ledger,
+        caps=caps,
+        clock=clock,
+    )
     unit = unit or PrivacyUnit()
-    if not isinstance(budget, Budget):
-        raise ConfigError(f"budget must be a Budget, not {budget!r}")
     declared = Stream.of(stream, options)
     owned = ExitStack()
     found = periods_of(dates_of(domain, attribute), attribute, periods)

@@ -198,7 +198,9 @@ def periods_of(dates: Dates, attribute: str, declared: int | str | Iterable[Peri
         return [Period(first, after - DAY) for first, after in itertools.pairwise(edges)]
     periods = list(declared)
     expected = dates.first
-    for period in periods:
+    for place, period in enumerate(periods, start=1):
+        if not isinstance(period, Period):
+            raise DomainError(f"periods: the {place}. is no Period, but {period!r}")
         if period.first != expected:
             raise DomainError(f"a period of {attribute} must begin on {expected}, not on {period.first}")
         expected = period.last + DAY

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Any, Self
 
+from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
 from laprasdp.errors import (
     BudgetError,
@@ -166,6 +167,7 @@ class WindowedSession:
         ConfigError
             There is no such period.
         """
+        check_arguments(period=name)
         if name not in self._sessions:
             raise ConfigError(f"no period of {self._attribute} begins on {name}")
         return self._sessions[name]
@@ -246,6 +248,7 @@ class WindowedSession:
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
     ) -> Iterator[Answer | GroupedAnswer]:
         """Answer statements one after another, each at once; see `Session.ask_many`."""
+        check_arguments(statements=statements)
         for statement in statements:
             yield self.ask(statement, analyst=analyst)
 

@@ -23,7 +23,7 @@ from laprasdp.record.entries import Entry, Raise, Release, Reply
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
 
-_CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over, and no query is measured with it
+_CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over for a query of its own
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Policy(ABC):
         ----------
         queries : sequence of Query
         at_most : int, optional
-            Units that whoever asks has left; their last share is all of them, if they are not far from what
-            the policy allows.
+            Units that whoever asks has left for it.  Where that is less than two allowances, the last shares
+            are all of it: it is halved, or taken whole where that is one allowance, give or take a crumb.
 
         Raises
         ------
@@ -116,8 +116,8 @@ class Policy(ABC):
             The policy has nothing left for it.
         """
         allowance = self.allowance(self.seen + 1)
-        if at_most is not None and allowance * _CRUMB <= at_most <= allowance * (1 + _CRUMB):
-            allowance = at_most
+        if at_most is not None and at_most < 2 * allowance:
+            allowance = at_most if at_most <= allowance * (1 + _CRUMB) else at_most // 2
         if allowance <= 0:
             raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
         return self._granted(self._measure(queries, allowance), allowance)

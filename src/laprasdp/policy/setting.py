@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from laprasdp.arguments import check_arguments
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.competitive import TYPICAL
@@ -48,29 +49,13 @@ class Options:
     reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
+        check_arguments(**self.options)
         shares_of(self.split)
-        if self.overlap is not None and not 0 <= self.overlap <= 1:
-            raise ConfigError(f"the expected overlap lies between 0 and 1, not {self.overlap!r}")
 
     @property
     def options(self) -> dict[str, Any]:
         """Each option by its name."""
         return {option.name: getattr(self, option.name) for option in fields(Options)}
-
-
-def check_horizon(horizon: object) -> None:
-    """
-    Whether a stream can have this length.
-
-    Raises
-    ------
-    ConfigError
-        It is neither None nor a whole number of at least 1.
-    """
-    if horizon is None:
-        return
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise ConfigError(f"the horizon must be a whole number of at least 1, not {horizon!r}")
 
 
 @dataclass(frozen=True)
@@ -101,7 +86,7 @@ class Setting(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_horizon(self.horizon)
+        check_arguments(horizon=self.horizon)
         predictions = tuple(dict.fromkeys(self.predictions))
         if self.expected and len(self.expected) != len(predictions):
             raise ConfigError("every distinct predicted query, or none, has an expected count")

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from laprasdp.arguments import check_arguments
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.pacing import Reading
-from laprasdp.policy.setting import Options, Setting, check_horizon
+from laprasdp.policy.setting import Options, Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
@@ -48,7 +49,7 @@ class Stream(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_horizon(self.horizon)
+        check_arguments(horizon=self.horizon, policy=self.policy, predictions=self.predictions)
         object.__setattr__(self, "predictions", _placed(self.predictions))
 
     @property
@@ -77,6 +78,7 @@ class Stream(Options):
             raise ConfigError(f"stream must be a Stream, not {stream!r}")
         options = dict(options)
         expected = options.pop("expected", ())
+        check_arguments(expected=expected)
         known = [one.name for one in fields(cls)]
         for name in options:
             if name not in known:
@@ -118,13 +120,8 @@ class Stream(Options):
         )
 
 
-def _placed(given: object) -> tuple[Prediction, ...]:
+def _placed(given: Iterable[str | Query | Prediction]) -> tuple[Prediction, ...]:
     """Statements, queries and predictions as predictions, each with its place."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigError(
-            "predictions are a list of statements, not "
-            + ("one text" if isinstance(given, str) else type(given).__name__)
-        )
     found = []
     for number, one in enumerate(given, start=1):
         place = f"prediction {number}"
@@ -135,5 +132,5 @@ def _placed(given: object) -> tuple[Prediction, ...]:
         elif isinstance(one, str):
             found.append(Prediction(one, place=place))
         else:
-            raise ConfigError(f"{place} is SQL text or a Query, not {type(one).__name__}")
+            raise ConfigError(f"{place} must be a statement or a Query, not {one!r}")
     return tuple(found)

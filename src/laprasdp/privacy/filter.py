@@ -124,9 +124,8 @@ class Filter(Protocol):
     def remaining(self) -> float:
         """What is left, in the same unit."""
 
-    @property
-    def remaining_units(self) -> int:
-        """The same in units of 2⁻⁴⁰."""
+    def room(self, charge: Charge) -> int:
+        """What is left in units of 2⁻⁴⁰ where `charge` would be added, or a little less."""
 
     @property
     def draws(self) -> int:
@@ -181,10 +180,9 @@ class BasicFilter:
 
     @property
     def remaining(self) -> float:
-        return self.remaining_units / 2.0**EPSILON_BITS
+        return (self._budget.epsilon_units - self._sums[0]) / 2.0**EPSILON_BITS
 
-    @property
-    def remaining_units(self) -> int:
+    def room(self, charge: Charge) -> int:
         return self._budget.epsilon_units - self._sums[0]
 
     def _after(self, charge: Charge) -> tuple[int, int, int]:
@@ -261,11 +259,15 @@ class GaussianFilter:
 
     @property
     def remaining(self) -> float:
-        return self.remaining_units / 2.0**MU_BITS
+        return (self._budget.mu_squared_units - self.spent_units) / 2.0**MU_BITS
 
-    @property
-    def remaining_units(self) -> int:
-        return self._budget.mu_squared_units - self.spent_units
+    def room(self, charge: Charge) -> int:
+        assert isinstance(charge, CellCharge)
+        try:
+            met = self._cells.combine(charge.amounts, lambda spent, adds: np.where(adds != 0, spent, 0))
+        except UnsupportedQuery:
+            met = self._cells
+        return self._budget.mu_squared_units - int(met.weights.max())
 
     @property
     def draws(self) -> int:

@@ -40,7 +40,13 @@ class Domain:
         /,
         **named: Attribute,
     ) -> None:
-        pairs = [*(attributes.items() if isinstance(attributes, Mapping) else attributes), *named.items()]
+        try:
+            given = attributes.items() if isinstance(attributes, Mapping) else attributes
+            pairs = [*((name, attribute) for name, attribute in given), *named.items()]
+        except (TypeError, ValueError):
+            raise DomainError(
+                f"attributes must be pairs of a name and an attribute, not {attributes!r}"
+            ) from None
         if not pairs:
             raise DomainError("the domain has no attribute")
         folded: dict[str, str] = {}

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laprasdp.arguments import check_arguments
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
-from laprasdp.errors import ConfigError
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
@@ -88,9 +88,20 @@ def open_session(
     LaprasError
         Something is declared wrongly or cannot be read; the message says what.
     """
+    check_arguments(
+        source=source,
+        domain=domain,
+        budget=budget,
+        unit=unit,
+        table=table,
+        name=name,
+        public=public,
+        noise=noise,
+        ledger=ledger,
+        caps=caps,
+        clock=clock,
+    )
     unit = unit or PrivacyUnit()
-    if not isinstance(budget, Budget):
-        raise ConfigError(f"budget must be a Budget, not {budget!r}")
     stream = Stream.of(stream, options)
     owned = ExitStack()
     if isinstance(source, Table):

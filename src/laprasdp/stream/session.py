@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
+from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
 from laprasdp.errors import (
     BudgetError,
@@ -289,6 +290,7 @@ class Session:
         LaprasError
             From the first statement that is refused; `ask` them one by one to go on after a refusal.
         """
+        check_arguments(statements=statements)
         for statement in statements:
             yield self.ask(statement, analyst=analyst)
 
@@ -314,6 +316,7 @@ class Session:
         **Privacy.**  From here on everything shown, also before, is private for the new budget only
         (docs/proofs/session.md).
         """
+        check_arguments(budget=budget)
         with self._transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
             old = self._state.budget

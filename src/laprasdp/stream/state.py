@@ -40,7 +40,7 @@ class State:
         self.policy, self.filter = policy, policy.accounting.filter()
         self.position = 0
         self.raised = False  # since the last release that no statement asked for
-        self._caps = {analyst: (epsilon, self._cap(epsilon)) for analyst, epsilon in caps.items()}
+        self._caps = {analyst: (epsilon, self._cap(analyst, epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
         self._owed = False  # a release was made for a statement whose reply has not come
 
@@ -88,9 +88,9 @@ class State:
                     f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
                 ) from None
 
-    def cap_left(self, analyst: str | None) -> int | None:
-        """Units that the analyst's cap has left; None without a cap."""
-        return self._caps[analyst][1].remaining_units if analyst in self._caps else None
+    def cap_left(self, charge: Charge, analyst: str | None) -> int | None:
+        """Units that the analyst's cap has left for a charge like this one; None without a cap."""
+        return self._caps[analyst][1].room(charge) if analyst in self._caps else None
 
     def learn(self, kept: Kept) -> None:
         """
@@ -136,7 +136,10 @@ class State:
         self._owed = isinstance(entry, Release) and not entry.opening
         self.position += 1
 
-    def _cap(self, epsilon: float) -> Filter:
+    def _cap(self, analyst: str, epsilon: float) -> Filter:
         setting = self.policy.setting
-        cap = Budget(epsilon, setting.budget.delta)
+        try:
+            cap = Budget(epsilon, setting.budget.delta)
+        except BudgetError as error:
+            raise BudgetError(f"caps: {analyst}: {error}") from None
         return accounting_named(setting.accounting, cap, setting.domain, setting.length).filter()

@@ -178,7 +178,10 @@ def _weigh(
     if not missing:
         return known, None
     try:
-        grant = policy.grant(missing, state.cap_left(analyst))
+        grant = policy.grant(missing)
+        left = state.cap_left(grant.charge, analyst)
+        if left is not None and 0 < left < 2 * grant.allowance:
+            grant = policy.grant(missing, left)
         state.filter.check(grant.charge)
     except BudgetExhausted as refusal:
         return Refusal(tuple(queries), str(refusal))

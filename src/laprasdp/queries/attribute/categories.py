@@ -40,6 +40,8 @@ class Categories(Attribute):
         super().__post_init__()
         if isinstance(self.names, str) or not isinstance(self.names, Iterable):
             raise DomainError(f"categories must be a list of texts, not {self.names!r}")
+        if not isinstance(self.other, bool):
+            raise DomainError(f"other must be true or false, not {self.other!r}")
         names = tuple(self.names)
         if not names:
             raise DomainError("categories need at least one value")

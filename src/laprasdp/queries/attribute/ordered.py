@@ -105,6 +105,8 @@ class Bins(_Ordered):
         super().__post_init__()
         if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
             raise DomainError(f"edges must be a list of numbers, not {self.edges!r}")
+        if not isinstance(self.whole, bool):
+            raise DomainError(f"whole must be true or false, not {self.whole!r}")
         edges = tuple(self.edges)
         if len(edges) < 2:
             raise DomainError("bins need at least two edges")
