@@ -8,10 +8,10 @@ import pytest
 from laprasdp.attribute import Bins, Booleans, Categories, Dates, Integers
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_DEPTH, MAX_LENGTH
 from laprasdp.marginal import Marginal
 from laprasdp.query import Query
 from laprasdp.sql import parse
-from laprasdp.sql.syntax import MAX_DEPTH, MAX_LENGTH
 
 DOMAIN = Domain(
     {

@@ -11,7 +11,8 @@ from draw import MemoryTable
 
 import laprasdp as lp
 from laprasdp.answer import expected_error
-from laprasdp.plan import LEAST_EPSILON, Plan, make_plan, smallest_epsilon
+from laprasdp.limits import LEAST_EPSILON
+from laprasdp.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.policy.catalog import POLICIES, policy_named
 from laprasdp.policy.policy import Setting
 from laprasdp.query import Query

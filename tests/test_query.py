@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.marginal import Marginal
-from laprasdp.query import MAX_CLASSES, Query
+from laprasdp.query import Query
 from laprasdp.workload import Workload
 
 

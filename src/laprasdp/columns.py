@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import MAX_CLASSES, Integers, Query
+from laprasdp.limits import MAX_CLASSES, MAX_COLUMNS
+from laprasdp.query import Integers, Query
 
-MAX_COLUMNS = 500_000
 _ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together
 

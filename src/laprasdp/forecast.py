@@ -19,15 +19,13 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.ledger import Kept, Reply
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.settings import Settings
+from laprasdp.limits import REHEARSED
 from laprasdp.marginal import Marginal
 from laprasdp.policy.design_product import typical_queries
 from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query
 from laprasdp.session import Session
-
-REHEARSED = 50
-"""Queries that are rehearsed at most."""
 
 
 @dataclass(frozen=True)

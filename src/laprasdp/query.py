@@ -18,12 +18,10 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES, MAX_WEIGHT
 from laprasdp.marginal import Marginal
 
 Integers = npt.NDArray[np.int64]
-
-MAX_CLASSES = 1_000_000
-MAX_WEIGHT = 2**40
 
 
 class Query:

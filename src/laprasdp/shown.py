@@ -14,13 +14,12 @@ import numpy.typing as npt
 from laprasdp.answer import Answer, GroupedAnswer
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.ledger.estimate import Estimate
+from laprasdp.limits import MANY
 from laprasdp.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.state import State
 
 Prices = Mapping[Query, float]
-
-MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ import numpy as np
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
 from laprasdp.ledger.estimate import Estimate
 from laprasdp.ledger.ledger import Release
+from laprasdp.limits import MAX_HISTOGRAM
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import GRID_BITS, Measurement, Rows, measure_laplace
-
-MAX_HISTOGRAM = 10_000
 
 
 class Independent(Policy):

@@ -20,9 +20,10 @@ from laprasdp.attribute import Booleans, Categories
 from laprasdp.belief.product import ProductBelief
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import MU_BITS
-from laprasdp.query import MAX_CLASSES, Query
+from laprasdp.query import Query
 from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights

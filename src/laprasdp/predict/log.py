@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import ConfigError
-from laprasdp.predict.judge import MAX_PARSES, OTHER_TABLE, Judge
+from laprasdp.limits import MAX_PARSES
+from laprasdp.predict.judge import OTHER_TABLE, Judge
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from laprasdp.attribute import Booleans, Integers
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.query import MAX_WEIGHT
+from laprasdp.limits import MAX_WEIGHT
 from laprasdp.sql import truth
 from laprasdp.sql.predicate import Scope, value
 from laprasdp.sql.syntax import CAN_DO, Node, clip, only, unsupported

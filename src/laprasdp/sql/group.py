@@ -14,13 +14,11 @@ from sqlglot import exp
 from laprasdp.attribute import Categories
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS
 from laprasdp.query import Query, check_classes
 from laprasdp.sql.predicate import Column, Scope
 from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Tensor
-
-MAX_GROUPS = 10_000
-MAX_GROUP_WORK = 200_000_000
 
 
 def group_by(node: exp.Group | None, items: Sequence[Column | None], scope: Scope) -> list[Column]:

@@ -17,11 +17,11 @@ from laprasdp.attribute import Attribute, Booleans, Categories, Constant, Dates,
 from laprasdp.attribute.base import COMPARE
 from laprasdp.domain import Domain
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
+from laprasdp.limits import MAX_WORK
 from laprasdp.sql import truth
 from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
-MAX_WORK = 300_000_000
 MAX_DIGITS = 38
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 

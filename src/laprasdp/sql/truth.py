@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_VISITS
 from laprasdp.query import check_classes, first_seen
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
@@ -22,7 +23,6 @@ NOT = (TRUE, UNKNOWN, FALSE)
 # What IS [NULL, TRUE, FALSE] makes of false, unknown and true.
 IS = {None: (FALSE, TRUE, FALSE), True: (FALSE, FALSE, TRUE), False: (TRUE, FALSE, FALSE)}
 
-MAX_VISITS = 100_000_000
 
 Array = npt.NDArray[Any]
 

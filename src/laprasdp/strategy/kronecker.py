@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.marginal import Marginal, Read
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS
-from laprasdp.query import MAX_CLASSES, Integers, Query
+from laprasdp.query import Integers, Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.optimize import optimize_gram

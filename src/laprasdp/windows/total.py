@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.answer import Answer, GroupedAnswer
-from laprasdp.shown import MANY
+from laprasdp.limits import MANY
 from laprasdp.sql.parse import Statement
 from laprasdp.windows.route import Places
 
