@@ -61,7 +61,7 @@ def added_up(session: WindowedSession) -> dict[str, float]:
     """What the releases that each period keeps add up to."""
     found = {}
     for name, kept in entries(session).items():
-        fresh = session.period(name)._policy.accounting.filter()
+        fresh = session.period(name).setting.ledger_unit.filter()
         for entry in kept:
             if isinstance(entry, Release):
                 fresh.spend(entry.charge)

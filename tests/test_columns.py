@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 import laprasdp as lp
-from laprasdp.queries.columns import MAX_COLUMNS
+from laprasdp.limits import MAX_COLUMNS
 
 
 def prefixes(levels: int, names: str) -> list[lp.Query]:

@@ -18,7 +18,6 @@ import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.query import Query
-from laprasdp.strategy import kronecker
 from laprasdp.strategy.kronecker import (
     Marginals,
     design_marginals,
@@ -76,25 +75,34 @@ def test_exact_and_never_undercharged(design: tuple[Marginals, Fraction, int], d
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**32))
 def test_counts_of_any_size_and_coarse_limbs(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for top in (2, 2**20, 2**30):  # the last passes int64 however short the limbs: Python integers
-        factors = [rng.integers(-top, top, (2, 3)), rng.integers(-top, top, (3, 4))]
-        counts = np.zeros((3, 4), dtype=np.int64)
-        counts[tuple(rng.integers(0, (3, 4)))] = count
+    domain = lp.Domain(a=lp.Integers(0, 2), b=lp.Integers(0, 3))
+    for top in (2, 2**20, 2**29):  # the last passes int64 however short the limbs: Python integers
+        factors = {}
+        for axis, levels in enumerate(domain.shape):
+            drawn = rng.integers(-top, top, (levels - 1, levels - 1))
+            factors[axis] = np.column_stack([drawn, -drawn.sum(axis=1)])
+        counts = np.zeros(domain.shape, dtype=np.int64)
+        counts[tuple(rng.integers(0, domain.shape))] = count
+        measured = Marginals(domain, ((0, 1),), (1,), factors, bits=52)
         true = np.kron(factors[0].astype(object), factors[1].astype(object)) @ counts.reshape(-1).astype(
             object
         )
-        assert kronecker._contract(counts, factors) == true.tolist()
+        assert measured.exact(MemoryTable(domain, counts.reshape(-1)).marginal) == true.tolist()
 
 
 @settings(deadline=None)
-@given(st.integers(2, 30), st.integers(6, 20), st.integers(0, 2**32))
-def test_rounded_factors_stay_centred(levels: int, bits: int, seed: int) -> None:
+@given(st.integers(2, 30), budgets, st.integers(0, 2**32))
+def test_rounded_factors_stay_centred(levels: int, mu_squared: Fraction, seed: int) -> None:
     functions = np.random.default_rng(seed).standard_normal((levels + 2, levels))
-    strategy = strategy_of(levels, functions.T @ functions)
+    moment = functions.T @ functions
+    strategy = strategy_of(levels, moment)
     assert strategy.shape == (levels - 1, levels)
-    rounded = kronecker._rounded(strategy, bits)
+    domain = lp.Domain(a=lp.Integers(1, levels))
+    rounded = design_marginals(domain, {(0,): 1.0}, {0: moment}, mu_squared).factors[0]
     assert not rounded.sum(axis=1).any()
-    assert np.abs(rounded - strategy * 2.0**bits).max() <= 1 + 1e-6
+    steps = 2.0 ** round(math.log2(np.abs(rounded).max() / np.abs(strategy).max()))
+    assert steps >= 2**6
+    assert np.abs(rounded - strategy * steps).max() <= 1 + 1e-6
 
 
 @settings(max_examples=60, deadline=None)

@@ -175,7 +175,7 @@ class Life(RuleBasedStateMachine):
         assert [kept.position for kept in entries] == list(range(len(entries)))
         outcomes = [kept for kept in entries if not isinstance(kept.entry, Release | Raise)]
         assert len(outcomes) == self.asked
-        filters = [session._policy.accounting.filter() for session in self.sessions]
+        filters = [session.setting.ledger_unit.filter() for session in self.sessions]
         caps = {analyst: self.sessions[0]._state._cap(epsilon) for analyst, epsilon in CAPS.items()}
         for kept in entries:
             if isinstance(kept.entry, Release):

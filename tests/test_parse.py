@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_DEPTH, MAX_LENGTH
 from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.query import Query
 from laprasdp.sql import parse
-from laprasdp.sql.syntax import MAX_DEPTH, MAX_LENGTH
 
 DOMAIN = Domain(
     {

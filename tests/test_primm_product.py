@@ -165,11 +165,12 @@ def test_answers_are_unbiased_with_the_stated_deviation() -> None:
 
 
 def test_group_bys_are_measured_together() -> None:
-    session = opened(setting([], horizon=4))
+    ledger = MemoryLedger()
+    session = opened(setting([], horizon=4), ledger)
     grouped = session.ask("SELECT COUNT(*) FROM t WHERE a = 4 GROUP BY b")
     assert isinstance(grouped, lp.GroupedAnswer)
     assert len(grouped.answers) == 3
-    entries = session._ledger.since(0)
+    entries = ledger.since(0)
     assert sum(isinstance(kept.entry, Release) for kept in entries) == 2  # the prior, and one for all groups
     assert len({answer.charge for answer in grouped.answers}) == 1
     spent = session.spent

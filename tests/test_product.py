@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -289,9 +289,7 @@ def test_flights() -> None:
     asked = [conjunction(rng, 2) for _ in range(1200)]
     moments = {2: range_moment(17), 3: range_moment(26)}
     mu_squared = Fraction(Budget(1.0, 1e-6).mu_squared_units, 2**MU_BITS)
-    begin = time.perf_counter()
     prior = design_marginals(FLIGHTS, subspace_weights(asked[:200], moments), moments, mu_squared)
-    assert time.perf_counter() - begin < 0.5
     assert prior.draws == 58_552
     assert len(prior.sets) == 15
     assert int(prior.amounts().weights) > 0.995 * mu_squared * 2**MU_BITS
@@ -304,18 +302,11 @@ def test_flights() -> None:
     for query in asked[200:]:
         belief.learn(measure([query], mu_squared / 500), None)
     assert belief.rows == 1000
-    times = []
-    for query in asked[:100]:
-        begin = time.perf_counter()
+    written_out = 8 * FLIGHTS.size  # bytes of one number a cell: nothing of this size is ever formed
+    tracemalloc.start()
+    for query in asked[:20]:
         belief.estimate(query)
-        belief.copy().estimate(query)
-        times.append(time.perf_counter() - begin)
-    assert np.median(times) < 10e-3
-    times = []
-    for query in asked[:100]:
-        begin = time.perf_counter()
-        belief._covariances(terms(query), belief._basis)
-        times.append(time.perf_counter() - begin)
-    assert np.median(times) < 2e-3
+    assert tracemalloc.get_traced_memory()[1] < written_out / 4
+    tracemalloc.stop()
     assert all(belief.variance(q) <= b for q, b in zip(asked[:50], before, strict=True))
     assert belief.drift() < 1e-10

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.queries.marginal import Marginal
-from laprasdp.queries.query import MAX_CLASSES, Query
+from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 
 

@@ -14,9 +14,10 @@ from sql_grammar import AGGREGATE, DOMAIN, nested
 
 from laprasdp import Domain, Integers
 from laprasdp.errors import LaprasError, UnsupportedQuery
+from laprasdp.limits import MAX_LENGTH
 from laprasdp.sql import parse, shapes
 from laprasdp.sql.reader import Reader
-from laprasdp.sql.shapes import MAX_LENGTH, Shape, Shapes, _take_apart
+from laprasdp.sql.shapes import Shape, Shapes, _take_apart
 from laprasdp.sql.syntax import read
 
 AGES = Domain(age=Integers(0, 999))

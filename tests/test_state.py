@@ -60,14 +60,15 @@ def test_a_cap_refuses_its_analyst_alone_and_takes_no_place_in_the_stream(
 
 
 def test_with_caps_only_those_who_have_one_may_ask() -> None:
-    session = opened(caps={"ada": 0.5})
+    ledger = MemoryLedger()
+    session = opened(caps={"ada": 0.5}, ledger=ledger)
     for analyst, says in ((None, "needs an analyst; there are ada"), ("eve", "no analyst 'eve'")):
         with pytest.raises(lp.ConfigError, match=says):
             session.ask(count(1), analyst=analyst)
     for name in ("", " ", "a\nb", "\ud800", 5):
         with pytest.raises(lp.ConfigError, match="an analyst is named by text"):
             opened().ask(count(1), analyst=name)
-    assert session._policy.seen == 0
+    assert list(ledger.since(0)) == []
     with pytest.raises(lp.BudgetError, match="ε must be positive"):
         opened(caps={"ada": 0})
 

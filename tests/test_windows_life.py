@@ -238,7 +238,7 @@ class Life(RuleBasedStateMachine):
             knowing = [session.period(name) for session in self.sessions if name in session.budgets]
             if not knowing:
                 continue
-            spent = knowing[0]._policy.accounting.filter()
+            spent = knowing[0].setting.ledger_unit.filter()
             for kept in entries:
                 if isinstance(kept.entry, Release):
                     spent.spend(kept.entry.charge)

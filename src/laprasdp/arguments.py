@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from laprasdp.errors import ConfigError
+from laprasdp.limits import MAX_HORIZON
 from laprasdp.pacing.pacing import Reading
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
-
-LONGEST = 1_000_000
-"""Statements that a horizon may have."""
 
 
 def check_arguments(**given: Any) -> None:
@@ -97,8 +95,8 @@ _ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "domain": (lambda value: isinstance(value, Domain), "a Domain"),
     "budget": (lambda value: isinstance(value, Budget), "a Budget"),
     "horizon": (
-        _or_none(lambda value: _whole(value, LONGEST)),
-        f"a whole number from 1 to {LONGEST:,}, or None",
+        _or_none(lambda value: _whole(value, MAX_HORIZON)),
+        f"a whole number from 1 to {MAX_HORIZON:,}, or None",
     ),
     "predictions": (_list, "a list of statements or queries"),
     "policy": (_text, "the name of a policy"),

@@ -12,7 +12,6 @@ from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
-MAX_CELLS = 1_024
 _REFRESH = 64  # rows after which the inverse is computed afresh, so that rounding does not build up
 
 
@@ -23,7 +22,7 @@ class DenseBelief:
     Parameters
     ----------
     cells : int
-        n, at most `MAX_CELLS`.
+        n, at most `limits.MAX_CELLS`.
 
     Notes
     -----

@@ -7,12 +7,13 @@ from typing import get_args
 import numpy as np
 
 from laprasdp.errors import BudgetError, LedgerError
+from laprasdp.limits import MAX_WEIGHT
 from laprasdp.privacy.accounting import Accounting, GaussianAccounting
 from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS
-from laprasdp.queries.query import MAX_WEIGHT, Query
+from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
 from laprasdp.record.format import units_of

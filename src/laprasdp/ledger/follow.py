@@ -13,9 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-from laprasdp.belief.dense import MAX_CELLS, DenseBelief
+from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import LedgerError
+from laprasdp.limits import MAX_CELLS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.limits import MANY
 from laprasdp.periods.route import Places
 from laprasdp.sql.parse import Statement
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.shown import MANY
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
+from laprasdp.limits import MAX_HISTOGRAM
 from laprasdp.policy.lapras import MatrixRelease, predicted_by
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
@@ -20,8 +21,6 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure_laplace
-
-MAX_HISTOGRAM = 10_000
 
 
 class Independent(Policy):

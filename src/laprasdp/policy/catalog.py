@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from laprasdp.belief.dense import MAX_CELLS
 from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
 from laprasdp.policy.policy import Policy

@@ -19,11 +19,12 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.attribute import Booleans, Categories
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import MAX_CLASSES, Query
+from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights

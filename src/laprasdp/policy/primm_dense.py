@@ -36,7 +36,7 @@ class PrimmDense(Primm):
     Parameters
     ----------
     setting : Setting
-        Its domain has at most `laprasdp.belief.dense.MAX_CELLS` cells.
+        Its domain has at most `laprasdp.limits.MAX_CELLS` cells.
     """
 
     belief: DenseBelief

@@ -6,13 +6,13 @@ import hashlib
 import re
 
 from laprasdp.errors import OtherTable, UnsupportedQuery
+from laprasdp.limits import MAX_PARSES
 from laprasdp.predict.ladder import Rungs, ladders, moved_by
 from laprasdp.predict.template import Key
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 
-MAX_PARSES = 10_000
 PATIENCE = 100
 OTHER_TABLE = "about another table"
 TOO_MANY = f"not read: more than {MAX_PARSES:,} different statements need the parser"

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError, interruptible
-from laprasdp.predict.askable import MAX_PARSES, OTHER_TABLE, Askable
+from laprasdp.limits import MAX_PARSES
+from laprasdp.predict.askable import OTHER_TABLE, Askable
 from laprasdp.predict.source import LogSource
 from laprasdp.predict.template import Key, Splitter
 from laprasdp.queries.domain import Domain

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from laprasdp.errors import BudgetError
+from laprasdp.limits import MU_SQUARED_LIMIT
 from laprasdp.privacy.gaussian import mu_of
 from laprasdp.privacy.noise import TV_BOUND
 
@@ -18,9 +19,6 @@ DELTA_BITS = 100
 
 NOISE_SHARE = 1e-12
 """The part of δ that is kept for the difference between lattice noise and Gaussian noise."""
-
-MU_SQUARED_LIMIT = 2**20
-"""A budget with a larger μ² protects nobody and is refused."""
 
 
 def to_units(value: float | Fraction, bits: int, *, up: bool) -> int:

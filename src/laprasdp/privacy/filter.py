@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.errors import BudgetError, BudgetExhausted, UnsupportedQuery
-from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, MU_SQUARED_LIMIT, Budget
+from laprasdp.limits import MU_SQUARED_LIMIT
+from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, Budget
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 
@@ -218,7 +219,7 @@ class GaussianFilter:
     Notes
     -----
     The exact sum is kept over the joint classes of all charges while those are few enough
-    (``query.MAX_CLASSES``); beyond, the sum so far is replaced by its maximum on every cell, which is
+    (``limits.MAX_CLASSES``); beyond, the sum so far is replaced by its maximum on every cell, which is
     never less.  Disjoint queries therefore compose in parallel.
 
     **Privacy.**  Assumes each release is ``A x + N(0, I)`` with amounts that are at least the diagonal of

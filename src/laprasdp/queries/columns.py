@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES, MAX_COLUMNS
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import MAX_CLASSES, Query
+from laprasdp.queries.query import Query
 
-MAX_COLUMNS = 500_000
 _ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together
 

@@ -18,11 +18,9 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
-
-MAX_CLASSES = 1_000_000
-MAX_WEIGHT = 2**40
 
 
 class Query:

@@ -10,8 +10,8 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_WEIGHT
 from laprasdp.queries.attribute import Bins, Booleans, Categories, Integers
-from laprasdp.queries.query import MAX_WEIGHT
 from laprasdp.sql import truth
 from laprasdp.sql.column import Column
 from laprasdp.sql.compare import common

@@ -13,10 +13,11 @@ from typing import cast
 import numpy as np
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_DIGITS
 from laprasdp.queries.attribute import Booleans, Categories, Constant, Dates, Flags, Op, spell
 from laprasdp.queries.attribute.base import COMPARE
 from laprasdp.sql.column import NANOSECONDS, Column, seconds
-from laprasdp.sql.constant import MAX_DIGITS, Value, day, floating, instant
+from laprasdp.sql.constant import Value, day, floating, instant
 from laprasdp.sql.line import DOUBLE, SINGLE, Floats
 from laprasdp.sql.syntax import clip
 

@@ -10,11 +10,11 @@ from fractions import Fraction
 from sqlglot import exp
 
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
+from laprasdp.limits import MAX_DIGITS
 from laprasdp.queries.attribute import Constant, spell
 from laprasdp.sql.line import DOUBLE, SINGLE, Floats
 from laprasdp.sql.syntax import Node, clip, only
 
-MAX_DIGITS = 38
 """Digits of a DECIMAL; a number with a point and more of them is a DOUBLE."""
 LONGEST = 2**127
 """Whole numbers of this size and above have no type that DuckDB compares soundly."""

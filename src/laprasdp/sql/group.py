@@ -13,6 +13,7 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS
 from laprasdp.queries.attribute import Categories
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query, check_classes
@@ -20,9 +21,6 @@ from laprasdp.sql.column import Column
 from laprasdp.sql.predicate import Scope
 from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Tensor
-
-MAX_GROUPS = 10_000
-MAX_GROUP_WORK = 200_000_000
 
 
 def group_by(node: exp.Group | None, items: Sequence[Column | None], scope: Scope) -> list[Column]:

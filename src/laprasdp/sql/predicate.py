@@ -12,6 +12,7 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_WORK
 from laprasdp.queries.attribute import Booleans, Categories, Dates, Flags, Op, spell
 from laprasdp.queries.domain import Domain
 from laprasdp.sql import compare, truth
@@ -21,8 +22,6 @@ from laprasdp.sql.constant import Value, value
 from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
-MAX_WORK = 300_000_000
-"""Levels that the conditions of one statement may visit, all together: about half a second."""
 _LIKE = 299  # visits that one of LIKE is worth, beyond the first
 
 _COMPARISONS: dict[type, Op] = {

@@ -9,12 +9,9 @@ from typing import Any
 from sqlglot import errors, exp, parse
 
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
+from laprasdp.limits import MAX_DEPTH, MAX_JOINS, MAX_LENGTH, MAX_TOKENS
 from laprasdp.sql.statements import lex
 
-MAX_LENGTH = 100_000
-MAX_TOKENS = 10_000
-"""Words, constants and signs of a statement; sqlglot takes about 40 microseconds for each."""
-MAX_DEPTH = 30
 Node = Any  # a node of sqlglot, of any class
 CAN_DO = "ask for COUNT(*) or SUM(…) FROM the table, with WHERE and GROUP BY"
 
@@ -71,7 +68,6 @@ _ODD = re.compile(
 _PREFIX = re.compile(r"(?<!\w)\w\Z")
 _WORD = re.compile(r"\s*([^\W\d]\w*|\()")
 _JOIN = re.compile(r"\b(?:STRAIGHT_)?JOIN\b", re.IGNORECASE)
-_MAX_JOINS = 4  # each further one without ON doubles the time that sqlglot takes to read them
 _STRING_AFTER = re.compile(r"\b(?:DISTINCT\s+FROM|(FROM|AS))\s*'", re.IGNORECASE)
 
 
@@ -114,7 +110,7 @@ def read(text: str) -> exp.Select:
         raise UnsupportedQuery(
             f"the statement has {len(tokens):,} words and signs; the limit is {MAX_TOKENS:,}: ask in parts"
         )
-    if len(_JOIN.findall(plain)) > _MAX_JOINS:
+    if len(_JOIN.findall(plain)) > MAX_JOINS:
         raise _refused_clause("joins")
     try:
         trees = parse(code, read="duckdb")

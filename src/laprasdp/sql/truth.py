@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_VISITS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import check_classes, first_seen
 
@@ -22,7 +23,6 @@ NOT = (TRUE, UNKNOWN, FALSE)
 # What IS [NULL, TRUE, FALSE] makes of false, unknown and true.
 IS = {None: (FALSE, TRUE, FALSE), True: (FALSE, FALSE, TRUE), False: (TRUE, FALSE, FALSE)}
 
-MAX_VISITS = 100_000_000
 
 Array = npt.NDArray[Any]
 

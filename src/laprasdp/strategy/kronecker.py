@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats, Ints
 from laprasdp.errors import BudgetExhausted, DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal, Read
-from laprasdp.queries.query import MAX_CLASSES, Query
+from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.optimize import optimize_gram
 from laprasdp.strategy.threads import blas_threads

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from laprasdp.errors import BudgetError, ConfigError
+from laprasdp.limits import LEAST_EPSILON
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
@@ -21,9 +22,6 @@ from laprasdp.queries.prediction import describe
 
 OVERLAPS = tuple(i / 10 for i in range(11))
 _ARRIVALS = 4_000  # an expectation over random orders is averaged over about this many arrivals
-
-LEAST_EPSILON = 1e-3
-"""No smaller ε is proposed: below it errors fall between the units of the ledger."""
 
 
 @dataclass(frozen=True)

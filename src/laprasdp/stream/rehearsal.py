@@ -15,6 +15,7 @@ import numpy as np
 
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.limits import REHEARSED
 from laprasdp.policy.design_product import typical_queries
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.setting import Setting
@@ -26,9 +27,6 @@ from laprasdp.record.entries import Kept, Reply
 from laprasdp.record.settings import Settings
 from laprasdp.stream.answer import Answer
 from laprasdp.stream.session import Session
-
-REHEARSED = 50
-"""Queries that are rehearsed at most."""
 
 
 @dataclass(frozen=True)

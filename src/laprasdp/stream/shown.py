@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MANY
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
@@ -19,8 +20,6 @@ from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.state import State
 
 Prices = Mapping[Query, float]
-
-MANY = 1_000  # groups above which neither their total nor their joint covariance is worked out
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_LEVELS
 
 Constant = Fraction | str | bool | dt.date
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
 Flags = npt.NDArray[np.bool_]
 
-MAX_LEVELS = 1_000_000
 
 COMPARE: dict[str, Any] = {
     "=": operator.eq,

@@ -1,0 +1,67 @@
+"""Every stated limit: what is larger is refused by a message that names the number, or done in a smaller way.
+
+docs/limits.md is written from this file by ``python scripts/limits.py``.
+"""
+
+MAX_LEVELS = 1_000_000
+"""Levels of one attribute; an attribute with more is refused."""
+
+MAX_CLASSES = 1_000_000
+"""Classes of cells that a query, a sum of charges or a marginal tells apart; a query with more is refused."""
+
+MAX_WEIGHT = 2**40
+"""Size of a weight of a query, and so of a value that SUM adds; a larger one is refused."""
+
+MAX_COLUMNS = 500_000
+"""Distinct columns of a prediction set; one with more is refused."""
+
+MAX_LENGTH = 100_000
+"""Characters of a statement; a longer one is refused."""
+
+MAX_TOKENS = 10_000
+"""Words, constants and signs of a statement; one with more is refused."""
+
+MAX_DEPTH = 30
+"""Levels of parentheses in a statement; a deeper one is refused."""
+
+MAX_JOINS = 4
+"""Joins in a statement up to which a refusal names them: each doubles the time that the parser takes."""
+
+MAX_WORK = 300_000_000
+"""Levels that all conditions of a statement look at together; a statement with more is refused."""
+
+MAX_VISITS = 100_000_000
+"""Conditions on one attribute times its levels; a statement with more is refused."""
+
+MAX_GROUPS = 10_000
+"""Groups of a GROUP BY, empty ones included; a statement with more is refused."""
+
+MAX_GROUP_WORK = 200_000_000
+"""Numbers that all groups of a GROUP BY hold together; a statement with more is refused."""
+
+MANY = 1_000
+"""Groups of an answer above which neither their total nor their joint covariance is worked out."""
+
+MAX_CELLS = 1_024
+"""Cells up to which PRIMM keeps its belief over the cells, and Laplace counts are made of them."""
+
+MAX_HISTOGRAM = 10_000
+"""Cells of a domain up to which the policies histogram and histogram-total take it."""
+
+MU_SQUARED_LIMIT = 2**20
+"""Largest μ² of a budget; a larger one protects nobody and is refused."""
+
+LEAST_EPSILON = 1e-3
+"""Smallest ε that a plan proposes: below it errors fall between the units of the ledger."""
+
+REHEARSED = 50
+"""Queries that the forecast of `lapras budget` rehearses at most."""
+
+MAX_DIGITS = 38
+"""Digits of a decimal constant that a comparison takes, as in DuckDB."""
+
+MAX_HORIZON = 1_000_000
+"""Statements that a horizon may have; a longer one is refused."""
+
+MAX_PARSES = 10_000
+"""Different statements of a log that are given to the parser; what is left then is not read, and counted."""
