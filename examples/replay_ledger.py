@@ -77,10 +77,6 @@ def norm(column):
     return sum(value * value for value in column)
 
 
-def near(one, other):
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-
-
 def delta_of(epsilon, mu):
     """δ of unit Gaussian noise on sensitivity μ, at ε."""
     tails = [math.erfc((epsilon / mu + sign * mu / 2) / math.sqrt(2)) / 2 for sign in (-1, 1)]
@@ -120,37 +116,36 @@ class Replay:
         self.basic, self.rows = settings["accounting"] == "basic", settings["unit"]["max_rows"]
         self.pays, self.policy = settings["reading"]["repeats"] == "pay", settings["policy"]
         self.horizon, self.levels = settings["horizon"], {}
-        self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, None, 0
+        self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, False, 0
+        self.fresh = {}  # answers of the queries that the last release measured one by one
         self.spent = Function({}, [], [0])  # units of μ² on each cell
         self.epsilon = self.delta = 0  # units, under basic accounting
-        self.pure = False  # one release took everything
-        self.turn = None  # stamp of a release, which what follows has too
+        self.pure, self.turn = False, None  # one release took everything; stamp of the last release
 
     def look(self, entry):
         """What is wrong with the next entry."""
-        kind, owed, turn = entry["kind"], self.owed, self.turn
+        kind, owed, turn, fresh, self.fresh = entry["kind"], self.owed, self.turn, self.fresh, {}
         wants(entry, "stamp", kind)
         stamp = entry["at"], entry["analyst"], entry["statement"]
-        self.owed = entry if kind == "release" and not entry["opening"] else None
+        self.owed = kind == "release" and not entry["opening"]
         self.turn = stamp if kind == "release" else None
         if not re.fullmatch(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d{6})?\+00:00", entry["at"]):
             yield "its time is none in UTC"
-        if (owed is not None) != (kind == "reply" and entry["measured"]):
+        if owed != (kind == "reply" and entry["measured"]):
             yield "a release and the reply that it was made for do not stand together"
         if turn not in (None, stamp):
             yield "it is of another statement, analyst or time than the release before it"
         if kind == "release":
             yield from self.release(entry)
         elif kind == "reply":
-            yield from self.reply(entry, owed)
+            yield from self.reply(entry, fresh)
         elif kind == "raise":
             yield from self.raised(entry)
         else:
             list(map(self.canonical, entry["queries"]))
 
-    def reply(self, entry, release):
+    def reply(self, entry, measured):
         """Each answer is possible, is the one given before, and is what was measured if that is one row."""
-        measured = self.measured(release["measurement"], release["noisy"]) if release else {}
         for query, answer in zip(entry["queries"], entry["answers"], strict=True):
             if (answer is not None) != any(self.canonical(query).weights):
                 yield "an answer is null exactly where a query is 0 on every cell"
@@ -166,17 +161,18 @@ class Replay:
                 yield "it shows an answer again that was not shown before"
             elif before not in (None, said) and (not self.pays or answer["source"] == "replay"):
                 yield "it shows another answer to the same query than before"
-            if answer["source"] == "measured" and (not release or (before and not self.pays)):
+            if answer["source"] == "measured" and (not entry["measured"] or (before and not self.pays)):
                 yield "it shows as measured what was not measured for it"
             elif answer["source"] == "measured" and self.policy in ONE_BY_ONE:
                 due = measured.get(key)
-                if due is None or due[2:] != said[2:] or not all(map(near, due[:2], said[:2])):
+                near = due and [
+                    abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(due[:2], said[:2], strict=True)
+                ]
+                if not due or due[2:] != said[2:] or not all(near):
                     yield "its answer is not what was measured"
 
     def measured(self, measurement, noisy):
         """Value, variance, law and parts of each query that a release measured by itself."""
-        if "multiple" not in measurement:
-            return {}
         bits, laplace = measurement["bits"], measurement["law"] == "laplace"
         multiple = whole(measurement["multiple"])
         variance, step = Fraction(4**bits, multiple**2), Fraction(2**bits, multiple)
@@ -221,6 +217,8 @@ class Replay:
             yield "it has more or fewer noisy values than it was charged for"
         if max(map(abs, integers(entry["noisy"]))) >= 2**160:
             yield "it has a noisy value that no table gives"
+        if not entry["opening"] and "multiple" in measurement:
+            self.fresh = self.measured(measurement, entry["noisy"])
         if self.basic:
             self.epsilon += whole(charge["epsilon"])
             self.delta += whole(charge["delta"])
@@ -236,13 +234,14 @@ class Replay:
                 yield "it is charged as if it had another noise"
             elif pure and self.laplace(measurement) > self.budget["epsilon"]:
                 yield "its noise is too small for the budget"
-            elif pure and not self.whole_budget(amounts.weights):
+            elif pure and not self.all_of_it(amounts.weights):
                 yield "it is pure, but is not charged everything"
             elif not pure and any(amounts.at(at) != cost for at, cost in self.costs(measurement, amounts)):
                 yield "its charge is not what its measurement costs"
             if self.pure or (pure and any(self.spent.weights)):
                 yield "a pure release has all of the budget, and stands alone"
-            if allowance < 0 or (self.policy not in PRIMM and not pure and max(amounts.weights) > allowance):
+            dear = self.policy not in PRIMM and not pure and max(amounts.weights) > allowance
+            if dear or allowance < 0 or not self.within(allowance):
                 yield "it costs more than it was allowed"
             self.pure |= pure
             self.add(amounts)
@@ -262,10 +261,9 @@ class Replay:
             raise ValueError("there is no such scale of noise")
         if kind == "marginals":
             factors = {name: matrix(form) for name, form in measurement["factors"].items()}
-            if any(sum(row) for rows in factors.values() for row in rows):
-                raise ValueError("a factor is not centred")
-            if min(integers(measurement["multipliers"])) < 1:
-                raise ValueError("a multiplier is not positive")
+            centred = not any(sum(row) for rows in factors.values() for row in rows)
+            if not centred or min(integers(measurement["multipliers"])) < 1:
+                raise ValueError("a factor is not centred, or a multiplier not positive")
             return sum(math.prod(len(factors[name]) for name in names) for names in measurement["sets"])
         if kind == "combined":
             rows = matrix(measurement["matrix"])
@@ -276,17 +274,9 @@ class Replay:
             raise ValueError("a multiple is not positive")
         return len(measurement["queries"])
 
-    def whole_budget(self, amounts):
-        """Whether each cell is charged all of μ², in whole units."""
-        spendable = self.budget["delta"] * (1 - 1e-12)
-        around = [
-            delta_of(self.budget["epsilon"], math.sqrt((amounts[0] + more) / 2**40)) for more in (-1, 2)
-        ]
-        return (
-            len(set(amounts)) == 1
-            and around[0] < spendable * (1 + 1e-9)
-            and spendable < around[1] * (1 + 1e-9)
-        )
+    def all_of_it(self, amounts):
+        """Whether each cell is charged all of μ², in whole units; a few of them doubles cannot tell."""
+        return len(set(amounts)) == 1 and self.within(amounts[0]) and not self.within(amounts[0] + 10**5)
 
     def function(self, form):
         wants(form, "function")
@@ -315,8 +305,12 @@ class Replay:
             return False
         if self.basic:
             return self.epsilon <= Fraction(epsilon) * 2**40 and self.delta <= spendable * 2**100
-        most = max(self.spent.weights)
-        return not most or delta_of(epsilon, math.sqrt(most / 2**40)) <= float(spendable) * (1 + 1e-9)
+        return self.within(max(self.spent.weights))
+
+    def within(self, units):
+        """Whether so many units of μ² are in the budget."""
+        spendable = self.budget["delta"] * (1 - 1e-12) * (1 + 1e-9)
+        return units < 1 or delta_of(self.budget["epsilon"], math.sqrt(units / 2**40)) <= spendable
 
     def columns(self, measurement, *others):
         """(cell, column of what is measured there) for each combination that anything tells apart."""

@@ -93,7 +93,7 @@ class Forged(SQLLedger):
         rows = []
         for place, (body, digest) in enumerate(zip(self._text.bodies, self._text.digests()[1:], strict=True)):
             form, price = {"kind": "none", "analyst": None}, None
-            with suppress(ValueError, LookupError, TypeError, AttributeError):
+            with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error):
                 form |= json.loads(body)
                 price = str(_units(form["charge"]))
             rows.append(Row(place, form["kind"], form["analyst"], price, body, digest))
@@ -143,6 +143,11 @@ def sound(kind: str) -> Text:
             lp.Budget(opened.budget.epsilon * 1.5, opened.budget.delta * 2), analyst="curator"
         )
     ask(opened, GROUPS, f"{COUNT} WHERE age = 1", f"{COUNT} WHERE age > 1", f"{COUNT} WHERE age IN (0, 2)")
+    return text_of(opened, kind, ledger)
+
+
+def text_of(opened: lp.Session, kind: str, ledger: MemoryLedger) -> Text:
+    """What a session of this kind has kept, as texts."""
     begun = KINDS[kind].get("budget", BUDGET)
     settings = opened.setting.settings() | {
         "policy": opened.policy,

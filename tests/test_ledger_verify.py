@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.sql import Head, SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.record.entries import Reply
+from laprasdp.record.entries import Refusal, Reply, Stamp
 
 path = pytest.fixture(five_statements)
 
@@ -83,6 +84,7 @@ def test_an_older_copy_is_noticed_by_a_head_that_was_noted(path: Path) -> None:
     assert found(path, Head(3, rows[1].digest)) == ["the noted head has another digest than the 3 entries"]
 
 
+STAMP = Stamp(datetime(2024, 2, 29, tzinfo=UTC))
 Edit = Callable[[dict[str, Any]], None]
 
 
@@ -155,6 +157,38 @@ def test_verification_adds_up_the_budget(path: Path) -> None:
     assert found(path)[0] == "entry 8: the budget has no room for this: μ² would be passed"
     with pytest.raises(lp.LedgerError, match="entry 8 of the ledger: the budget has no room"):
         opened(path, horizon=3)
+
+
+@pytest.mark.parametrize(
+    ("position", "edit", "says"),
+    [
+        (0, lambda form: form["charge"]["amounts"].update(weights=[0, 0]), "its charge is 0 units"),
+        (0, lambda form: form["measurement"].update(multiple=0), "it measures 0 times its queries"),
+        (0, lambda form: form["measurement"].update(law="none"), "'none' is no law"),
+        (1, lambda form: form["answers"][0].update(variance=0.0), "no answer has the variance 0"),
+        (1, lambda form: form["answers"][0].update(value=float("nan")), "the text is no entry"),
+        (1, lambda form: form["answers"][0].update(law="none"), "'none' is no law"),
+        (1, lambda form: form.update(answers=[]), "0 answers to 1 queries"),
+        (1, lambda form: form.update(position=7), "says that it is 7"),
+    ],
+)
+def test_opening_checks_what_it_learns(path: Path, position: int, edit: Edit, says: str) -> None:
+    forge(path, position, edit)
+    with pytest.raises(lp.LedgerError, match=f"entry.*{says}"):
+        opened(path, horizon=3)
+    assert found(path) != []
+
+
+def test_a_head_that_was_set_back_is_one_line(path: Path) -> None:
+    ledger = SQLLedger(path)
+    rows, session = ledger.snapshot()[1], opened(SQLLedger(path), horizon=3)
+    meddle(path, f"UPDATE lapras_head SET entries = 5, digest = '{rows[4].digest}'")
+    with pytest.raises(lp.LedgerError, match=r"entries beyond its end.*verify it and restore a backup"):
+        opened(path, horizon=3)
+    with pytest.raises(lp.LedgerError, match="entries beyond its end"), ledger.transaction(STAMP) as writing:
+        writing.append(Refusal((), "none"))
+    with pytest.raises(lp.LedgerError, match="had 8"):
+        session.ask(STATEMENTS[0])
 
 
 def test_bits_that_flip_in_the_file_are_noticed(path: Path) -> None:

@@ -186,9 +186,10 @@ class _Replay:
         if self._turn not in (None, kept.stamp):
             yield "it is of another statement, analyst or time than the release before it"
         self._turn = kept.stamp if isinstance(entry, Release) else None
-        yield from _tried(lambda: check_claim(entry, self._accounting, self._rows))
+        wrong = list(_tried(lambda: check_claim(entry, self._accounting, self._rows)))
+        yield from wrong
         if isinstance(entry, Release):
-            yield from self._release(entry)
+            yield from self._release(entry, known=not wrong)
         elif isinstance(entry, Reply):
             found: list[str] = []
             yield from _tried(lambda: found.extend(self._replies.reply(kept.position, entry)))
@@ -196,13 +197,14 @@ class _Replay:
         elif isinstance(entry, Raise):
             yield from self._raise(entry)
 
-    def _release(self, release: Release) -> Iterator[str]:
+    def _release(self, release: Release, *, known: bool) -> Iterator[str]:
         failed = list(_tried(lambda: self._filter.spend(release.charge)))
         if failed:
             yield from failed
             with suppress(TypeError, ValueError):
                 self._filter.record(release.charge)
-        yield from _tried(lambda: self._replies.release(release))
+        if known:  # nothing is worked out from noise that cannot be
+            yield from _tried(lambda: self._replies.release(release))
 
     def _raise(self, entry: Raise) -> Iterator[str]:
         if entry.old != self._budget:
