@@ -212,22 +212,20 @@ def _snapshot(
     scan = exp.select().from_("s")
     for i, (name, column) in enumerate(zip(domain, found, strict=True)):
         scan = add_level(scan, connection, domain[name], column, i)
-    inside = [exp.column(name).is_(exp.null()).not_() for name in levels]
     if person:
         who = exp.TryCast(this=exp.column(f"v{len(found)}", "s"), to=exp.DataType.build("VARCHAR"))
         scan = scan.select(who.as_("who"), exp.alias_(call("encode", who.copy()), "person"))
-        rows = exp.select("*").from_(scan.subquery("r")).where(*inside, "person IS NOT NULL")
+        rows = exp.select("*").from_(scan.subquery("r")).where("person IS NOT NULL")
     else:
-        rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).where(*inside)
-        rows = rows.group_by(*levels)
+        rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).group_by(*levels)
     for part in opened.scans([*found, *person]):
         read = _read(opened, domain, found, bool(person)).from_(part)
-        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read).sql("duckdb"))
-    whole = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_("kept").group_by(*levels)
+        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read, materialized=True).sql("duckdb"))
+    cells = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if person:
-        bounded = _bounded(levels, unit.max_rows, key, apart).subquery("k")
-        whole = exp.select(*levels, "COUNT(*) AS rows").from_(bounded).group_by(*levels)
-    connection.execute("CREATE TABLE cells AS " + whole.sql("duckdb"))
+        cells = _bounded(cells, levels, unit.max_rows, key, apart).select("1 AS rows")
+    sums = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(cells.subquery("k"))
+    connection.execute("CREATE TABLE cells AS " + sums.group_by(*levels).sql("duckdb"))
     for name in ("kept", *(f"map{i}" for i in range(len(domain)))):
         connection.execute(f"DROP TABLE IF EXISTS {name}")
     if opened.table is not None:
@@ -269,6 +267,7 @@ def _person(opened: Source, name: str) -> Column:
 
 
 def _bounded(
+    rows: exp.Select,
     levels: Sequence[str],
     most: int,
     key: str,
@@ -282,7 +281,7 @@ def _bounded(
     """
     equal = [exp.column(name) for name in ("person", *levels)]
     copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
-    counted = exp.select("*", copy).from_("kept")
+    counted = rows.select(copy)
     parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
     within: list[exp.Expr] = [exp.column("person")]
     if apart is not None:

@@ -33,7 +33,13 @@ def add_level(
         _map(connection, i, names, "BLOB")
         match = call("encode", exp.cast(value, "VARCHAR")).eq(exp.column("value", f"map{i}"))
         scan = scan.join(exp.to_table(f"map{i}"), on=match, join_type="LEFT")
-        level = call("coalesce", mapped, exp.convert(len(attribute.names))) if attribute.other else mapped
+        level = mapped
+        if attribute.other:
+            level = (
+                exp.case()
+                .when(value.is_(exp.null()), level)
+                .else_(call("coalesce", mapped, exp.convert(len(attribute.names))))
+            )
     elif isinstance(attribute, Booleans):
         level = exp.case().when(value, "1").when(exp.not_(value), "0")
     else:
