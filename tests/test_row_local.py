@@ -166,7 +166,7 @@ TEXTS: dict[str, tuple[st.SearchStrategy[bytes], Callable[[Sequence[bytes]], byt
 
 moments = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
     [sign * 2**n for n in (62, 61) for sign in (1, -1)]
-    + [2**63 - 1, -(2**63), -(2**63) + 1, 1_585_900_000 * 10**6]
+    + [2**63 - 1, 2**63 - 160, -(2**63), -(2**63) + 1, 1_585_900_000 * 10**6]
 )
 blobs = st.sampled_from(
     [b"F", b"M", b"", b"\xff", b"F\xc3", b"\0", SECRET.encode(), b"\xed\xa0\x80"]
@@ -214,7 +214,7 @@ def in_database(folder: Path, rows: Sequence[tuple[Any, ...]], name: str) -> tup
         for n, who, day, x, ok in rows:
             text = None if who is None else who.decode("utf-8", "replace")
             made.execute(
-                "INSERT INTO t VALUES (?, ?, try_cast(make_timestamp(?) AS TIMESTAMP_S), ?, ?)",
+                "INSERT INTO t VALUES (?, ?, try(make_timestamp(?)::TIMESTAMP_S), ?, ?)",
                 [n, text, day, x, ok],
             )
     return folder / f"{name}.duckdb", "t"
@@ -283,11 +283,6 @@ def test_records_are_read_alike_wherever_the_file_is_cut_into_pieces(
         table = DuckDBTable(tmp_path / "t.csv", DOMAIN, dialect=Dialect(multiline=multiline))
         found.append(counts(table))
     assert found[0][0] == {(): 399}
-    assert (
-        found[0][2]
-        == Counter("FMO"[("F" in row) * 0 + ("M" in row) * 1 + ("a," in row) * 2] for row in rows[:0])
-        or found[0][2]
-    )
     assert all(each == found[0] for each in found)
 
 
@@ -481,6 +476,15 @@ def test_values_that_the_engine_cannot_hold_lie_outside(tmp_path: Path) -> None:
             )
             assert (name, again) == (name, expected)
     assert dict(columns(whole))["wide"] == "DECIMAL(38,2)"
+
+
+def test_a_moment_at_the_end_of_its_type_in_a_database(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "t.duckdb") as made:
+        made.execute("CREATE TABLE t AS SELECT make_timestamp(9223372036854775648)::TIMESTAMP_S AS v")
+        made.execute("INSERT INTO t VALUES ('2020-05-05'), ('infinity'), (NULL)")
+    domain = Domain(v=Dates("2020-01-01", "2020-12-31"))
+    for unit in (PrivacyUnit(), PrivacyUnit("v", 1)):
+        assert total(tmp_path / "t.duckdb", domain, table="t", unit=unit) == 1
 
 
 def test_a_source_that_was_cut_short_names_no_value(tmp_path: Path) -> None:

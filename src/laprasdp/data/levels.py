@@ -55,12 +55,8 @@ def add_level(
             place = call("coalesce", mapped, exp.convert(under))
             level = exp.case().when(place.between(0, attribute.values - 1), place)
         if column.base in FLOATS or column.base in DAYS:
-            point = (
-                exp.TryCast(this=value, to=exp.DataType.build("TIMESTAMP"))
-                if column.base.startswith("TIMESTAMP")
-                else value
-            )
-            level = exp.case().when(call("isfinite", point), level)
+            point = exp.cast(value, "TIMESTAMP") if column.base.startswith("TIMESTAMP") else value
+            level = exp.case().when(call("try", call("isfinite", point)), level)
         if isinstance(attribute, Bins) and attribute.whole:
             level = _whole(value, column, level)
     null = exp.Literal.number(attribute.values) if attribute.nullable else exp.null()
