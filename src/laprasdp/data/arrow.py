@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from laprasdp.errors import DataError
 
 _BATCH = 2**17
 _SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EXACT = Context(prec=76)
 _ODD = b"\xff"
 
 
@@ -117,8 +118,8 @@ def plain(array: Any) -> Any:
 
 def convertible(array: Any) -> Any:
     """
-    A plain array with NULL in place of what the engine cannot hold: bytes that are no UTF-8, and moments
-    outside the years 1 to 9999.
+    A plain array with NULL in place of what the engine cannot hold: bytes that are no UTF-8, moments outside
+    the years 1 to 9999, and decimals with more digits than their type has.
 
     Notes
     -----
@@ -138,6 +139,11 @@ def convertible(array: Any) -> Any:
         inside = compute.and_(
             compute.greater_equal(ticks, max(low, -(2**63))), compute.less_equal(ticks, min(high, 2**63 - 1))
         )
+        return compute.if_else(inside, array, pyarrow.scalar(None, kind))
+    if types.is_decimal128(kind):
+        most = pyarrow.scalar(Decimal("9" * kind.precision).scaleb(-kind.scale, _EXACT), kind)
+        least = pyarrow.scalar(most.as_py().copy_negate(), kind)
+        inside = compute.and_(compute.greater_equal(array, least), compute.less_equal(array, most))
         return compute.if_else(inside, array, pyarrow.scalar(None, kind))
     return array
 

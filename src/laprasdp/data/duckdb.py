@@ -1,4 +1,4 @@
-"""A private table in any file DuckDB reads, or in memory: one scan at opening, then counts from a snapshot.
+"""A private table in a file or in memory: one scan at opening, then counts from a snapshot.
 
 At opening every row becomes the levels of its declared attributes and is added up into a small table of
 cells, inside an in-memory database; then the source is closed.  All answers come from those cells.
@@ -46,7 +46,8 @@ class DuckDBTable:
     Parameters
     ----------
     source : path, or an Arrow, pandas or Polars table
-        A Parquet, CSV, JSON or DuckDB database file of the local disk, opened read-only.
+        A Parquet, CSV, JSON or DuckDB database file of the local disk, opened read-only.  A ``.json`` file is
+        one array, ``.jsonl`` and ``.ndjson`` have an object a line.
     domain : Domain
         Its names are columns of the table; case counts only where it must tell columns apart.
     table : str, optional
@@ -61,6 +62,8 @@ class DuckDBTable:
     apart : pair of attribute and ascending levels, optional
         Where each period of a date attribute begins.  `max_rows` rows of a person are kept in each period,
         the same as from a table of that period alone.
+    dialect : Dialect, optional
+        How a text file is written; nothing of it is guessed.
 
     Raises
     ------
@@ -69,17 +72,19 @@ class DuckDBTable:
 
     Notes
     -----
-    **Privacy.**  Assumes that `domain` and `unit` are chosen without looking at the rows.  Guarantees what
+    **Privacy.**  Assumes that `domain`, `unit` and `dialect` are chosen without looking at the rows.  Guarantees what
     `Table` asks: a row counts if all its declared attributes lie in the domain and, with a unit's column,
     its person is not NULL and it is among the first `max_rows` of that person's rows in the order of a hash
     keyed with `key`, or else with 128 random bits of this object; so what is kept of a person depends on that
-    person's rows (with `apart`, those of one period) and the key alone.  Errors depend on the schema only.
+    person's rows (with `apart`, those of one period) and the key alone.  How a record is read depends on that
+    record, the declaration and the schema: see docs/proofs/table.md.  Errors depend on the schema only.
     Nothing is written to any disk.
 
     Edges of bins mean what the same number means in a comparison in DuckDB: exact in integer and decimal
     columns, the nearest double (or single) in floating-point ones.  NaN and infinities lie outside.  Whole
     numbers beyond ±2¹²⁷ lie outside.  Texts are equal if all bytes are, whatever the collation.  In pandas
-    NaN is NULL.  Lines of a CSV file that cannot be read by the types of the declared columns lie outside.
+    NaN is NULL.  A text that does not spell a value of its attribute lies outside, and so does a value that
+    the engine cannot hold.  Columns of ``object`` in pandas are read as texts.
     """
 
     @interruptible()
@@ -223,22 +228,20 @@ def _snapshot(
     scan = exp.select().from_("s")
     for i, (name, column) in enumerate(zip(domain, found, strict=True)):
         scan = add_level(scan, connection, domain[name], column, i)
-    inside = [exp.column(name).is_(exp.null()).not_() for name in levels]
     if person:
-        who = exp.TryCast(this=exp.column(f"v{len(found)}", "s"), to=exp.DataType.build("VARCHAR"))
+        who = call("try", exp.cast(exp.column(f"v{len(found)}", "s"), "VARCHAR"))
         scan = scan.select(who.as_("who"), exp.alias_(call("encode", who.copy()), "person"))
-        rows = exp.select("*").from_(scan.subquery("r")).where(*inside, "person IS NOT NULL")
+        rows = exp.select("*").from_(scan.subquery("r")).where("person IS NOT NULL")
     else:
-        rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).where(*inside)
-        rows = rows.group_by(*levels)
+        rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).group_by(*levels)
     for part in opened.scans([*found, *person]):
         read = _read(opened, domain, found, bool(person)).from_(part)
-        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read).sql("duckdb"))
-    whole = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_("kept").group_by(*levels)
+        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read, materialized=True).sql("duckdb"))
+    cells = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if person:
-        bounded = _bounded(levels, unit.max_rows, key, apart).subquery("k")
-        whole = exp.select(*levels, "COUNT(*) AS rows").from_(bounded).group_by(*levels)
-    connection.execute("CREATE TABLE cells AS " + whole.sql("duckdb"))
+        cells = _bounded(cells, levels, unit.max_rows, key, apart).select("1 AS rows")
+    sums = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(cells.subquery("k"))
+    connection.execute("CREATE TABLE cells AS " + sums.group_by(*levels).sql("duckdb"))
     for name in ("kept", *(f"map{i}" for i in range(len(domain)))):
         connection.execute(f"DROP TABLE IF EXISTS {name}")
     if opened.table is not None:
@@ -281,6 +284,7 @@ def _person(opened: Source, name: str) -> Column:
 
 
 def _bounded(
+    rows: exp.Select,
     levels: Sequence[str],
     most: int,
     key: str,
@@ -294,7 +298,7 @@ def _bounded(
     """
     equal = [exp.column(name) for name in ("person", *levels)]
     copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
-    counted = exp.select("*", copy).from_("kept")
+    counted = rows.select(copy)
     parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
     within: list[exp.Expr] = [exp.column("person")]
     if apart is not None:

@@ -50,15 +50,13 @@ class JSON:
         DataError
             The file cannot be read to its end, or a ``.json`` file is no array.
         """
-        import pyarrow
-
         places = functools.lru_cache(1024)(functools.partial(_places, tuple(wanted)))
-        rows: list[list[bytes | None]] = []
+        rows: list[list[Any]] = []
         faults: list[tuple[int, str]] = []
 
         def block() -> Block:
             columns = zip(*rows, strict=True) if rows else [()] * len(wanted)
-            return Block([pyarrow.array(column, pyarrow.binary()) for column in columns], faults)
+            return Block([_array(column) for column in columns], faults)
 
         for line, text in self._elements() if self._is_array else self._lines():
             row = _row(text, places)
@@ -120,15 +118,29 @@ def _row(text: bytes, places: Callable[[tuple[str, ...]], tuple[int | None, ...]
     if len(text) > LIMIT:
         return f"it is longer than {LIMIT // 2**20} MB"
     try:
-        pairs = _DECODER.decode(text.decode("utf-8", "surrogateescape"))
+        whole = text.decode("utf-8", "surrogateescape").strip(" \t\r\n")
+        pairs, stop = _DECODER.raw_decode(whole)
     except (ValueError, RecursionError):
+        return "it is not JSON"
+    if stop != len(whole):
         return "it is not JSON"
     if not isinstance(pairs, tuple):
         return "it is not a JSON object"
-    where = places(tuple(key for key, _ in pairs))
+    keys, values = zip(*pairs, strict=True) if pairs else ((), ())
+    where = places(keys)
     if where is None:
         return "it has a key twice"
-    return [None if place is None else _bytes(pairs[place][1]) for place in where]
+    return [None if place is None else values[place] for place in where]
+
+
+def _array(values: Sequence[Any]) -> Any:
+    """The values under a key, as bytes."""
+    import pyarrow
+
+    try:
+        return pyarrow.array(values, pyarrow.string())
+    except (TypeError, ValueError):  # some are no texts
+        return pyarrow.array([_bytes(value) for value in values], pyarrow.binary())
 
 
 def _bytes(value: Any) -> bytes | None:

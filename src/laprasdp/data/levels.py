@@ -33,7 +33,13 @@ def add_level(
         _map(connection, i, names, "BLOB")
         match = call("encode", exp.cast(value, "VARCHAR")).eq(exp.column("value", f"map{i}"))
         scan = scan.join(exp.to_table(f"map{i}"), on=match, join_type="LEFT")
-        level = call("coalesce", mapped, exp.convert(len(attribute.names))) if attribute.other else mapped
+        level = mapped
+        if attribute.other:
+            level = (
+                exp.case()
+                .when(value.is_(exp.null()), level)
+                .else_(call("coalesce", mapped, exp.convert(len(attribute.names))))
+            )
     elif isinstance(attribute, Booleans):
         level = exp.case().when(value, "1").when(exp.not_(value), "0")
     else:
@@ -49,12 +55,8 @@ def add_level(
             place = call("coalesce", mapped, exp.convert(under))
             level = exp.case().when(place.between(0, attribute.values - 1), place)
         if column.base in FLOATS or column.base in DAYS:
-            point = (
-                exp.TryCast(this=value, to=exp.DataType.build("TIMESTAMP"))
-                if column.base.startswith("TIMESTAMP")
-                else value
-            )
-            level = exp.case().when(call("isfinite", point), level)
+            point = exp.cast(value, "TIMESTAMP") if column.base.startswith("TIMESTAMP") else value
+            level = exp.case().when(call("try", call("isfinite", point)), level)
         if isinstance(attribute, Bins) and attribute.whole:
             level = _whole(value, column, level)
     null = exp.Literal.number(attribute.values) if attribute.nullable else exp.null()

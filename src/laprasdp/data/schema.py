@@ -30,6 +30,7 @@ FLOATS = ("FLOAT", "DOUBLE")
 TEXTS = ("VARCHAR", "ENUM", "UUID")
 DAYS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
+_CHUNK = 2**15  # rows that one thread of the engine takes at a time
 _CONFIG: dict[str, Any] = {
     "autoinstall_known_extensions": False,  # nothing is fetched from a network
     "autoload_known_extensions": False,
@@ -128,7 +129,8 @@ class Source:
             for i, (column, array) in enumerate(zip(columns, map(plain, arrays), strict=True)):
                 made[f"v{i}"] = text_of(array) if column.is_text else convertible(array)
                 made[f"n{i}"] = array.is_null()
-            self.connection.register("source", pyarrow.table(made))
+            chunks = pyarrow.table(made).to_batches(_CHUNK)
+            self.connection.register("source", pyarrow.Table.from_batches(chunks, pyarrow.table(made).schema))
             yield exp.to_table("source")
             self.connection.unregister("source")
 

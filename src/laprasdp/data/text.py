@@ -54,32 +54,35 @@ def parsed(text: exp.Expr, attribute: Attribute, dialect: Dialect) -> exp.Expr:
     """
     if isinstance(attribute, Categories):
         return text
-    bare = call("trim", text)
     kind = text_type(attribute)
     if isinstance(attribute, Booleans):
-        lower = call("lower", bare)
-        return exp.case().when(lower.isin(*_TRUE), exp.true()).when(lower.isin(*_FALSE), exp.false())
-    point = "[.]" if dialect.decimal == "." else ","
+        spelled = exp.Case(this=call("lower", call("trim", text)))
+        for word in _TRUE:
+            spelled = spelled.when(exp.Literal.string(word), exp.true())
+        for word in _FALSE:
+            spelled = spelled.when(exp.Literal.string(word), exp.false())
+        return spelled
     if isinstance(attribute, Dates):
         if dialect.date_format is None:
-            return _if(bare, _ISO, _try(call("left", bare, exp.Literal.number(10)), kind))
-        read = call("try_strptime", bare, exp.Literal.string(dialect.date_format))
-        return _if(bare, dialect.date_pattern, _try(read, kind))
+            return _if(text, _ISO, call("left", call("ltrim", text), exp.Literal.number(10)), kind)
+        moment = call("try_strptime", text, exp.Literal.string(dialect.date_format))
+        return _if(text, dialect.date_pattern, moment, kind)
+    point, plain = "[.]", text
+    if dialect.decimal == ",":
+        point, plain = ",", call("replace", text, exp.Literal.string(","), exp.Literal.string("."))
     if kind == "DOUBLE":
         pattern = f"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
-        plain = call("replace", bare, exp.Literal.string(dialect.decimal), exp.Literal.string("."))
-        return _if(bare, pattern, _try(plain, kind))
-    digits = call("split_part", bare, exp.Literal.string(dialect.decimal), exp.Literal.number(1))
-    return _if(bare, f"[+-]?[0-9]+({point}0*)?", _try(digits, kind))
+        return _if(text, pattern, plain, kind)
+    return _if(text, f"[+-]?[0-9]+({point}0*)?", plain, kind)
 
 
 def _whole_type(low: int, high: int) -> str:
     return "BIGINT" if low >= -(2**63) and high < 2**63 else "HUGEINT"
 
 
-def _if(text: exp.Expr, pattern: str, value: exp.Expr) -> exp.Expr:
-    return exp.case().when(call("regexp_full_match", text.copy(), exp.Literal.string(pattern)), value)
-
-
-def _try(text: exp.Expr, kind: str) -> exp.Expr:
-    return exp.TryCast(this=text.copy(), to=exp.DataType.build(kind, dialect="duckdb"))
+def _if(text: exp.Expr, pattern: str, value: exp.Expr, kind: str) -> exp.Expr:
+    """The value as its type, where the text without spaces around it has the pattern."""
+    fits = call("regexp_full_match", text.copy(), exp.Literal.string(f" *(?:{pattern}) *"))
+    return exp.case().when(
+        fits, exp.TryCast(this=value.copy(), to=exp.DataType.build(kind, dialect="duckdb"))
+    )
