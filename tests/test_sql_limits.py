@@ -1,4 +1,4 @@
-"""Every text up to the stated limits is read in bounded work; longer ones are refused before they are parsed."""
+"""Every text up to the stated limits is read in bounded work; a longer one is refused before it is parsed."""
 
 from __future__ import annotations
 

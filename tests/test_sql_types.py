@@ -1,7 +1,7 @@
 """Every column type, every way to write a constant, every comparison: DuckDB's count or a refusal.
 
 Each case is a real DuckDB table whose rows all lie inside the domain; the same text is answered by DuckDB
-over the rows, and by the package over the counts that `DuckDBTable` makes.  The whole product takes half an hour:
+over the rows, and by the package over the counts that `DuckDBTable` makes.  The whole takes half an hour:
 ``LAPRAS_WHOLE_SQL=1``; otherwise a sample of some cases is run.
 """
 
