@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import laprasdp as lp
+from laprasdp.cli.init import init
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.errors import LaprasError, QuerySyntaxError, UnsupportedQuery
 from laprasdp.sql import parse
@@ -233,3 +234,27 @@ def test_a_rounded_branch_is_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="rounds one of them"):
         parse(text.format(16777217), domain, "t", types={"f": "FLOAT"})
     assert parse(text.format(16777217), domain, "t", types={"f": "DOUBLE"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted", "message"),
+    [
+        (["age", "age"], "age", "the table has 2 columns called age: give each its own name"),
+        ([unicodedata.normalize("NFD", "žluť")], "žluť", "in another Unicode form: copy it from there"),
+        (["ab", "xy"], "ac", "no column ac; it has ab, xy"),
+    ],
+)
+def test_columns_that_are_not_found(columns: list[str], wanted: str, message: str) -> None:
+    table = pa.Table.from_arrays([pa.array([1])] * len(columns), names=columns)
+    with pytest.raises(lp.LaprasError, match=message):
+        DuckDBTable(table, lp.Domain({wanted: lp.Integers(0, 9)}))
+
+
+def test_a_draft_of_the_configuration_says_what_times_mean(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.db")) as database:
+        database.execute("CREATE TABLE t (ts TIMESTAMP, d DATE)")
+    init(tmp_path / "t.db", "t", tmp_path / "lapras.toml", force=False, as_json=False)
+    times, days = (tmp_path / "lapras.toml").read_text().split("[domain.ts]")[1].split("[domain.d]")
+    assert "what cuts a day is refused" in times
+    assert "CAST(x AS DATE)" in times
+    assert "cuts" not in days
