@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -35,6 +37,7 @@ class Counts:
 
     name = "cells"
     unit = PrivacyUnit()
+    types: Mapping[str, str] = MappingProxyType({})  # the natural ones
 
     def __init__(self, counts: Ints) -> None:
         self.domain = _line(len(counts))

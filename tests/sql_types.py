@@ -36,12 +36,17 @@ UUIDS = [
 
 @dataclass(frozen=True)
 class Case:
-    """A column of one type that is declared in one way, its values inside the domain, and constants for it."""
+    """A column of one type, declared in one way, with values inside the domain and constants for it."""
 
     type: str
     attribute: Attribute
     values: list[str]  # as SQL spells them
     constants: list[str]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column holds numbers."""
+        return isinstance(self.attribute, Integers | Bins)
 
     @property
     def name(self) -> str:

@@ -1,8 +1,8 @@
 """Every column type, every way to write a constant, every comparison: DuckDB's count or a refusal.
 
-Each case is a real DuckDB table whose rows all lie inside the domain; the same text is answered by DuckDB over the
-rows and by the package over the counts that `DuckDBTable` makes.  The whole product takes minutes:
-``LAPRAS_WHOLE_SQL=1``; otherwise a sample of each case is run.
+Each case is a real DuckDB table whose rows all lie inside the domain; the same text is answered by DuckDB
+over the rows, and by the package over the counts that `DuckDBTable` makes.  The whole takes half an hour:
+``LAPRAS_WHOLE_SQL=1``; otherwise a sample of some cases is run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ def theirs(database: duckdb.DuckDBPyConnection, asked: list[str]) -> list[int | 
         return theirs(database, asked[:middle]) + theirs(database, asked[middle:])
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases()])
+def chosen() -> list[Case]:
+    """All cases, or one in four and all that are not numbers."""
+    found = cases()
+    return found if WHOLE else [one for n, one in enumerate(found) if n % 4 == 0 or not one.numeric]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in chosen()])
 def test_a_comparison_is_duckdbs_or_refused(case: Case, tmp_path: Path) -> None:
     path = written(case, tmp_path / "t.db")
     domain = Domain(v=case.attribute)

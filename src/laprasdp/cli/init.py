@@ -98,6 +98,10 @@ _KEYED = """\
 # A JSON file tells no columns without its rows: one section for each key that is asked about.
 # [domain.KEY]
 """
+_TIMES = """\
+# The column holds times of day, and a level is a whole day: what cuts a day is refused.
+# Answered are x < '2024-02-01', x >= '2024-01-01' and CAST(x AS DATE) = '2024-01-31'.
+"""
 _NULLABLE = "# nullable = false     # true makes NULL a level; otherwise such rows are not counted\n"
 
 
@@ -155,7 +159,8 @@ def _text(
         elif fitting is None:
             parts.append(f"# [domain.{quoted(column)}]: {comment} cannot be an attribute\n")
         else:
-            parts.append(f"[domain.{toml_key(column)}]  # {comment}\n{_KEYS[fitting]}{_NULLABLE}")
+            times = _TIMES if fitting == "dates" and kind != "DATE" else ""
+            parts.append(f"[domain.{toml_key(column)}]  # {comment}\n{times}{_KEYS[fitting]}{_NULLABLE}")
     return "\n".join(parts)
 
 

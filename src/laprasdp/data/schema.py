@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,11 +172,20 @@ class Source:
         found = exact or [column for column in self.columns if column.name.casefold() == wanted.casefold()]
         if len(found) == 1:
             return found[0]
+        if len(exact) > 1:
+            raise DataError(f"{self.label} has {len(exact)} columns called {wanted}: give each its own name")
         if found:
             names = ", ".join(column.name for column in found)
             raise DataError(f"{what} {wanted} could be several columns of {self.label}: {names}")
-        folded = {column.name.casefold(): column.name for column in self.columns}
-        near = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
+        for column in self.columns:
+            if unicodedata.normalize("NFC", column.name) == unicodedata.normalize("NFC", wanted):
+                raise DataError(
+                    f"{self.label} spells {what} {wanted} in another Unicode form: copy it from there"
+                )
+        folded = {column.name.casefold(): column.name for column in self.columns if len(column.name) > 2}
+        near = []
+        if len(wanted) > 2:  # of shorter names none is near
+            near = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
         known = [column.name for column in self.columns]
         shown = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
         hint = f"the nearest is {folded[near[0]]}" if near else f"it has {shown}"

@@ -90,10 +90,10 @@ def floating(given: Value, line: Floats) -> Fraction:
     number = line.nearest(given.constant)
     if given.double or _rounded_by_duckdb(given, line) == number:
         return number
-    kind, shown = ("FLOAT", 9) if line == SINGLE else ("DOUBLE", 17)
+    kind, shown = "FLOAT" if line == SINGLE else "DOUBLE", repr(float(number))
     raise UnsupportedQuery(
         f"{clip(spell(given.constant))} has more digits than DuckDB rounds soundly to {kind}; "
-        f"write {float(number):.{shown}g}"
+        f"write {shown if 'e' in shown else shown + 'e0'}"
     )
 
 
@@ -119,10 +119,15 @@ def _whole(number: int, given: Value, line: Floats) -> Fraction:
     small = -(2**63) <= number < 2**63 and given.digits <= 18
     if small:
         return line.nearest(Fraction(number))
-    high, low = number >> 64, number & (2**64 - 1)
+    high, low = (
+        number >> 64,
+        number & (2**64 - 1),
+    )  # a HUGEINT becomes a DOUBLE in two parts, a FLOAT after it
     if high == -1:
-        return line.nearest(-line.nearest(Fraction(2**64 - 1 - low)) - 1)
-    return line.nearest(line.nearest(Fraction(low)) + line.nearest(Fraction(high)) * 2**64)
+        return line.nearest(DOUBLE.nearest(-DOUBLE.nearest(Fraction(2**64 - 1 - low)) - 1))
+    return line.nearest(
+        DOUBLE.nearest(DOUBLE.nearest(Fraction(low)) + DOUBLE.nearest(Fraction(high)) * 2**64)
+    )
 
 
 def _number(text: str) -> Value:

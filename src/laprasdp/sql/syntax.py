@@ -10,6 +10,7 @@ from sqlglot import errors, exp, parse
 
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
 from laprasdp.limits import MAX_DEPTH, MAX_JOINS, MAX_LENGTH, MAX_TOKENS
+from laprasdp.sql.account import tokens, unaccounted
 from laprasdp.sql.statements import lex
 
 Node = Any  # a node of sqlglot, of any class
@@ -49,18 +50,7 @@ _CLAUSES = {
 }
 
 
-# All words that a statement may have beside its names; what sqlglot reads and drops is not among them.
-_WORDS = frozenset(
-    (
-        *("SELECT", "ALL", "COUNT", "SUM", "DISTINCT", "FILTER", "CASE", "WHEN", "THEN", "ELSE", "END", "IF"),
-        *("FROM", "AS", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ESCAPE", "IS", "ISNULL"),
-        *("NOTNULL", "NULL", "TRUE", "FALSE", "CAST", "DATE", "TIMESTAMP", "GROUP", "ORDER", "BY", "ASC"),
-        *("DESC", "NULLS", "FIRST", "LAST"),
-    )
-)
-_TOKEN = re.compile(r"''|\"\"|\w+|[^\w\s]")
 _JOINED = re.compile(r"(?<![\w.])[\d_]+(?:\.[\d_]*)?(?!e[+-]?\d)[^\W\d_]\w*", re.IGNORECASE)
-_PLUS = re.compile(r"\+(?!\s*\.?\d)")
 _ODD = re.compile(
     r"(?P<list>[\[\]{}])|(?P<parameter>[$?#]|(?<!:):(?!:))|(?P<operator><=>|!(?!=)|[@~^&|\\`])"
     r"|(?P<control>[\x00-\x08\x0e-\x1f\x7f])"
@@ -89,7 +79,7 @@ def read(text: str) -> exp.Select:
 
     Notes
     -----
-    What sqlglot drops on the way, a tree cannot show: its ``meta["dropped"]`` names the first such word.
+    What sqlglot drops on the way, a tree cannot show; `check_read` refuses it when all else is sound.
     """
     check_text(text)
     code = _without_comments(text)
@@ -105,10 +95,10 @@ def read(text: str) -> exp.Select:
             f"a statement that begins with {clip(first[1].upper())} is not supported; {CAN_DO}"
         )
     plain = _without_quotes(code)
-    tokens = _TOKEN.findall(plain)
-    if len(tokens) > MAX_TOKENS:
+    words = tokens(plain)
+    if len(words) > MAX_TOKENS:
         raise UnsupportedQuery(
-            f"the statement has {len(tokens):,} words and signs; the limit is {MAX_TOKENS:,}: ask in parts"
+            f"the statement has {len(words):,} words and signs; the limit is {MAX_TOKENS:,}: ask in parts"
         )
     if len(_JOIN.findall(plain)) > MAX_JOINS:
         raise _refused_clause("joins")
@@ -130,13 +120,11 @@ def read(text: str) -> exp.Select:
     if (joined := _JOINED.search(plain)) is not None:
         raise QuerySyntaxError(f"a space is missing in {clip(joined.group(), 40)}")
     # sqlglot reads BETWEEN 1 2 as well; SQL does not.
-    words = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
-    if words < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
+    ands = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
+    if ands < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
         raise QuerySyntaxError("BETWEEN takes two constants with AND between them")
-    names = {identifier.name for identifier in tree.find_all(exp.Identifier)}
-    dropped = [one for one in tokens if one[0].isalpha() and one.upper() not in _WORDS and one not in names]
-    if dropped or _PLUS.search(plain):
-        tree.meta["dropped"] = dropped[0] if dropped else "+"
+    quoted = {p.text[1:-1].replace('""', '"') for p in lex(code) if p.text[0] == '"'}
+    tree.meta["unaccounted"] = unaccounted(tree, words, plain, quoted)
     return tree
 
 
@@ -150,11 +138,8 @@ def check_text(text: str) -> None:
 
 def check_read(tree: exp.Select) -> None:
     """Refuse a statement with words that sqlglot drops, so that nobody answers another statement."""
-    dropped = tree.meta.get("dropped")
-    if dropped == "+":
-        raise UnsupportedQuery("a plus sign before anything but a number is not supported; leave it out")
-    if dropped is not None:
-        raise UnsupportedQuery(f"{clip(dropped)} is not supported here; {CAN_DO}")
+    if (refusal := tree.meta.get("unaccounted")) is not None:
+        raise UnsupportedQuery(clip(refusal))
 
 
 def only(node: Node, *keys: str) -> None:

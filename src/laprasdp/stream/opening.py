@@ -54,7 +54,7 @@ def open_session(
     Parameters
     ----------
     source : path, Arrow table, pandas or Polars data frame, or Table
-        Any file that DuckDB reads, a DuckDB database with `table`, or a table in memory.
+        A Parquet, CSV or JSON file, a DuckDB database with `table`, or a table in memory.
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.

@@ -162,7 +162,10 @@ class Bins(_Ordered):
 @dataclass(frozen=True)
 class Dates(_Ordered):
     """
-    Calendar dates from `first` to `last`, both included, in steps; a timestamp counts as its date.
+    Calendar dates from `first` to `last`, both included, in steps.
+
+    A row with a timestamp lies in the level of its date.  In statements a date stands for its midnight
+    then, as in DuckDB: comparisons that cut a day are refused, ``CAST(x AS DATE) = …`` is answered.
 
     Parameters
     ----------
