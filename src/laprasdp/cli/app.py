@@ -90,10 +90,6 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
             code = _fail(str(error))
         except OSError as error:
             code = _fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
-        except ValueError as error:
-            if "embedded null" not in str(error):  # as Python says of a name with one
-                raise
-            code = _fail("the name of a file has a NUL in it: leave it out")
         _mute_closed()
         raise typer.Exit(code or 0)
 
