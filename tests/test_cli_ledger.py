@@ -365,7 +365,7 @@ def test_a_secret_is_never_printed(small):
     for command in (["ask", ASKED[0]], ["budget"], ["ledger", "verify"], ["run", "q.sql"]):
         result = lapras(*command, code=1)
         (line,) = result.stderr.splitlines()
-        assert line.startswith("lapras: the ledger postgresql+psycopg://ada:***@127.0.0.1:9/none: ")
+        assert line.startswith("lapras: the ledger postgresql://ada@127.0.0.1:9/none: ")
         assert "topsecret" not in result.stdout + result.stderr
 
 

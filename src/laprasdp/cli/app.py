@@ -97,11 +97,6 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
             parts = (error.filename, error.strerror or error)
             say(refusal("file", ": ".join(str(part) for part in parts if part), as_json=as_json))
             code = FAILED
-        except ValueError as error:
-            if "embedded null" not in str(error):  # as Python says of a name with one
-                raise
-            say(refusal("file", "the name of a file has a NUL in it: leave it out", as_json=as_json))
-            code = FAILED
         _mute_closed()
         raise typer.Exit(code or 0)
 
