@@ -199,7 +199,7 @@ def test_a_mistake_is_named(text, message, tmp_path):
 LATER = {
     "policy": ('policy = "smoth"\n', "no policy 'smoth'; there are static, smooth"),
     "split": ('split = "mine"\n', "no split 'mine'"),
-    "accounting": ('accounting = "zcdp"\n', "accounting is"),
+    "accounting": ('accounting = "zcdp"\n', "accounting must be"),
     "outside": ('predictions = ["SELECT COUNT(*) FROM adult WHERE age > 95"]\n', "prediction 1: no cell of"),
     "unknown column": (
         'predictions = ["SELECT COUNT(*) FROM adult", "SELECT COUNT(*) FROM adult WHERE sex = 1"]\n',
