@@ -152,7 +152,8 @@ def test_an_old_period_is_raised_only_explicitly(tmp_path: Path) -> None:
 
 def test_caps_hold_in_each_period() -> None:
     session = opened(accounting="basic", caps={"ada": 0.15, "bob": 1})
-    session.ask(f"{COUNT} WHERE n = 0", analyst="ada")
+    for value in (0, 2):  # a half of what is less than two shares, and the other
+        session.ask(f"{COUNT} WHERE n = {value}", analyst="ada")
     with pytest.raises(lp.BudgetExhausted, match="the period from 2024-01-01: the cap of ada"):
         session.ask(f"{COUNT} WHERE n = 1", analyst="ada")
     assert session.ask(f"{COUNT} WHERE n = 1", analyst="bob").source == "measured"
