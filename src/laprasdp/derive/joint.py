@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laprasdp.arrays import Floats
+from laprasdp.limits import MANY
 from laprasdp.record.estimate import Estimate
 
 
@@ -82,7 +83,7 @@ def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, S
     Returns
     -------
     Joint
-        Total and covariance where every part has its own.
+        Total and covariance where every part has its own; no covariance of more than ``MANY`` queries.
     """
     of_query: list[list[Estimate | None]] = [[] for _ in range(count)]
     for name, part in parts.items():
@@ -91,7 +92,7 @@ def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, S
     totals = [part.total for part in parts.values()]
     known = {name: part.covariance for name, part in parts.items() if part.covariance is not None}
     covariance: Floats | None = None
-    if len(known) == len(parts):
+    if len(known) == len(parts) and count <= MANY:
         covariance = np.zeros((count, count))
         for name, own in known.items():
             covariance[np.ix_(places[name], places[name])] += own

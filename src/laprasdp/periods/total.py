@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from laprasdp.limits import MANY
+from laprasdp.derive.joint import sum_of_joints
 from laprasdp.periods.route import Places
+from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.shown import Shown, groups_of
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,7 @@ class WindowedAnswer(Answer):
         }
 
 
-def added(
-    parsed: Statement,
-    places: Places,
-    shown: Mapping[str, Answer | GroupedAnswer],
-) -> Answer | GroupedAnswer:
+def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Answer | GroupedAnswer:
     """
     The answer to a statement from those of its periods.
 
@@ -59,78 +54,48 @@ def added(
         Over the whole domain.
     places : dict of period to list of int
         Which of its queries each period was asked for.
-    shown : mapping of period to Answer or GroupedAnswer
+    shown : mapping of period to Shown
         What each answered, aligned with `places`.
 
     Notes
     -----
     **Privacy.**  A function of released numbers: it costs nothing.
     """
-    remaining = min(part.remaining for answer in shown.values() for part in _each(answer))
+    remaining = min(one.remaining for one in shown.values())
     parts: list[dict[str, Answer]] = [{} for _ in parsed.queries]
-    for period, answer in shown.items():
-        for place, part in zip(places[period], _each(answer), strict=True):
+    for period, one in shown.items():
+        for place, part in zip(places[period], one.answers, strict=True):
             parts[place][period] = part
-    groups = [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups] if parsed.by else [None]
+    joints = {period: one.joint for period, one in shown.items()}
+    joint = sum_of_joints(len(parsed.queries), joints, places)
     answers = tuple(
-        _sum(parsed.text, found, group, remaining) for found, group in zip(parts, groups, strict=True)
+        _answer(parsed.text, estimate, found, remaining, group)
+        for estimate, found, group in zip(joint.estimates, parts, groups_of(parsed), strict=True)
     )
     if not parsed.by:
         return answers[0]
-    return GroupedAnswer(
-        parsed.text, answers, _total(parsed, shown, remaining), _covariance(len(answers), places, shown)
-    )
+    totals = {period: one.total for period, one in shown.items() if one.total is not None}
+    whole = f"the total of {parsed.text}"
+    total = None if joint.total is None else _answer(whole, joint.total, totals, remaining)
+    return GroupedAnswer(parsed.text, answers, total, joint.covariance)
 
 
-def _each(answer: Answer | GroupedAnswer) -> Iterable[Answer]:
-    return answer if isinstance(answer, GroupedAnswer) else (answer,)
-
-
-def _sum(text: str, parts: Mapping[str, Answer], group: dict[str, Any] | None, remaining: float) -> Answer:
-    found = list(parts.values())
-    sources = {part.source for part in found} or {"constant"}
-    variance = math.fsum(part.std**2 for part in found)
-    # Laplace errors, of a pure release, are added to Laplace variables of the same variance and kurtosis
-    excess = math.fsum(part.std**4 / part.parts for part in found if part.law == "laplace")
-    return WindowedAnswer(
+def _answer(
+    text: str,
+    estimate: Estimate | None,
+    parts: Mapping[str, Answer],
+    remaining: float,
+    group: dict[str, Any] | None = None,
+) -> WindowedAnswer:
+    return WindowedAnswer.of(
         text,
-        math.fsum(part.value for part in found),
-        math.sqrt(variance),
-        sources.pop() if len(sources) == 1 else "mixed",
-        math.fsum(part.charge for part in found),
-        min((part.remaining for part in found), default=remaining),
-        group,
-        "laplace" if excess else "gaussian",
-        variance**2 / excess if excess else 1.0,
-        simulated=any(part.simulated for part in found),
+        estimate,
+        math.fsum(part.charge for part in parts.values()),
+        min((part.remaining for part in parts.values()), default=remaining),
+        group=group,
+        simulated=any(part.simulated for part in parts.values()),
         released=tuple(
             replace(one, period=period) for period, part in parts.items() for one in part.released
         ),
         periods=dict(parts),
     )
-
-
-def _total(parsed: Statement, shown: Mapping[str, Answer | GroupedAnswer], remaining: float) -> Answer | None:
-    """The statement without its GROUP BY, where every period knows its part."""
-    parts = {}
-    for period, answer in shown.items():
-        assert isinstance(answer, GroupedAnswer)
-        if answer.total is None:
-            return None
-        parts[period] = answer.total
-    return _sum(f"the total of {parsed.text}", parts, None, remaining)
-
-
-def _covariance(
-    groups: int, places: Places, shown: Mapping[str, Answer | GroupedAnswer]
-) -> npt.NDArray[np.float64] | None:
-    """Joint covariance of the groups, where every period knows its part of it."""
-    if groups > MANY:
-        return None
-    joint = np.zeros((groups, groups))
-    for period, answer in shown.items():
-        assert isinstance(answer, GroupedAnswer)
-        if answer.covariance is None:
-            return None
-        joint[np.ix_(places[period], places[period])] += answer.covariance
-    return joint

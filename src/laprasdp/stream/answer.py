@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.law import Law, expected_error, half_width
+from laprasdp.record.estimate import Estimate
 
 Reason = Literal["opening", "batch", "raise"]
 
@@ -88,6 +89,23 @@ class Answer:
     parts: float = 1.0
     simulated: bool = False
     released: tuple[Released, ...] = ()
+
+    @classmethod
+    def of(cls, query: str, estimate: Estimate | None, charge: float, remaining: float, **more: Any) -> Self:
+        """What an estimate is shown as, `more` being other fields; None is 0 on every table of the domain."""
+        if estimate is None:
+            return cls(query, 0.0, 0.0, "constant", charge, remaining, **more)
+        return cls(
+            query,
+            estimate.value,
+            math.sqrt(estimate.variance),
+            estimate.source,
+            charge,
+            remaining,
+            law=estimate.law,
+            parts=estimate.parts,
+            **more,
+        )
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """

@@ -41,7 +41,7 @@ from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.plan import Plan, make_plan
-from laprasdp.stream.shown import Shown
+from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Append, Choice, Settled, Turn, choose
 
@@ -270,7 +270,7 @@ class Session:
                 raise
             if isinstance(settled.outcome, Refusal):
                 raise refused(settled.outcome, settled.released)
-            return self.show(parsed, settled)
+            return self.show(parsed, settled).whole
 
     def ask_many(
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
@@ -382,11 +382,17 @@ class Session:
         with self._transaction(stamp) as append:
             yield Turn(append, stamp.analyst, ahead, self._state, self._table, self._noise)
 
-    def show(self, parsed: Statement, settled: Settled) -> Answer | GroupedAnswer:
+    def show(self, parsed: Statement, settled: Settled) -> Shown:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
         assert isinstance(settled.outcome, Reply)
-        shown = Shown(self._state, self._noise.simulation, settled.released)
-        return shown.answer(parsed, settled.outcome.answers, settled.prices)
+        return Shown(
+            parsed,
+            joint_of(self._state, parsed, settled.outcome.answers),
+            settled.prices,
+            self._filter.remaining,
+            self._noise.simulation,
+            settled.released,
+        )
 
     def doubt(self) -> None:
         """What was learned last may not be kept after all: go by the ledger alone from here on."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from laprasdp.arrays import Floats
+from laprasdp.derive.joint import Joint
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
 from laprasdp.queries.query import Query
@@ -25,100 +25,113 @@ Prices = Mapping[Query, float]
 @dataclass(frozen=True)
 class Shown:
     """
-    Words and numbers for replies.
+    Words and numbers for a reply.
 
     Attributes
     ----------
-    state : State
-        That has learned the reply.
+    parsed : Statement
+    joint : Joint
+        What the state that learned the reply knows of its queries.
+    prices : mapping of Query to float
+        What each query that was measured for it cost.
+    remaining : float
+        What was left after it.
     simulated : bool
         The noise is seeded.
     released : tuple of Released
         What was released before it that it did not ask for; shown at its first answer.
     """
 
-    state: State
+    parsed: Statement
+    joint: Joint
+    prices: Prices
+    remaining: float
     simulated: bool
     released: tuple[Released, ...] = ()
 
-    def answer(
-        self, parsed: Statement, estimates: Sequence[Estimate | None], prices: Prices
-    ) -> Answer | GroupedAnswer:
-        """
-        The answer to a statement.
-
-        Parameters
-        ----------
-        parsed : Statement
-        estimates : sequence of Estimate or None
-            One for each of its queries, as the reply holds them.
-        prices : mapping of Query to float
-            What each query that was measured for it cost.
-        """
-        first, *others = (
-            self._answer(
-                parsed.text,
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """One for each query of the statement."""
+        return tuple(
+            Answer.of(
+                self.parsed.text,
                 estimate,
-                prices.get(query, 0.0),
-                dict(zip(parsed.by, labels, strict=True)) if parsed.by else None,
+                self.prices.get(query, 0.0),
+                self.remaining,
+                group=group,
+                simulated=self.simulated,
+                released=() if place else self.released,
             )
-            for query, estimate, labels in zip(parsed.queries, estimates, parsed.groups or [()], strict=True)
-        )
-        first = replace(first, released=self.released)
-        if not parsed.by:
-            return first
-        answers = (first, *others)
-        if len(answers) > MANY:
-            return GroupedAnswer(parsed.text, answers)
-        return GroupedAnswer(
-            parsed.text, answers, self._total(parsed), self._covariance(parsed.queries, estimates)
+            for place, (query, estimate, group) in enumerate(
+                zip(self.parsed.queries, self.joint.estimates, groups_of(self.parsed), strict=True)
+            )
         )
 
-    def _answer(
-        self, text: str, estimate: Estimate | None, price: float, group: dict[str, Any] | None = None
-    ) -> Answer:
-        value, variance, source = (
-            (0.0, 0.0, "constant")
-            if estimate is None
-            else (estimate.value, estimate.variance, estimate.source)
-        )
-        return Answer(
-            text,
-            value,
-            math.sqrt(variance),
-            source,
-            price,
-            self.state.filter.remaining,
-            group,
-            "gaussian" if estimate is None else estimate.law,
-            1.0 if estimate is None else estimate.parts,
-            self.simulated,
-        )
-
-    def _total(self, parsed: Statement) -> Answer | None:
-        """A grouped statement without its GROUP BY, where that is known; nothing is measured for it."""
-        parts = list(parsed.queries)
-        try:
-            while len(parts) > 1:  # in pairs, so that most sums have few classes
-                pairs = zip(parts[::2], parts[1::2], strict=False)
-                parts = [one.combine(other, operator.add) for one, other in pairs] + parts[len(parts) & ~1 :]
-        except UnsupportedQuery:  # of too many classes
+    @property
+    def total(self) -> Answer | None:
+        """A grouped statement without its GROUP BY, where that is known."""
+        if self.joint.total is None:
             return None
-        whole = parts[0].canonical()
-        estimate = None if whole.is_zero else self.state.policy.recall(whole)
-        return None if estimate is None else self._answer(f"the total of {parsed.text}", estimate, 0.0)
+        text = f"the total of {self.parsed.text}"
+        return Answer.of(text, self.joint.total, 0.0, self.remaining, simulated=self.simulated)
 
-    def _covariance(
-        self, queries: Sequence[Query], estimates: Sequence[Estimate | None]
-    ) -> npt.NDArray[np.float64] | None:
-        """Joint covariance of answers that are all of the policy's present state, which knows it."""
-        live = [place for place, estimate in enumerate(estimates) if estimate is not None]
-        found = self.state.policy.covariance([queries[place] for place in live]) if live else None
-        variances = [estimate.variance for estimate in estimates if estimate is not None]
-        if found is None or not np.isfinite(found).all():
-            return None
-        if not np.allclose(found.diagonal(), variances, rtol=1e-6):
-            return None  # a replayed answer is older, and less precise than what is known now
-        joint = np.zeros((len(queries), len(queries)))
-        joint[np.ix_(live, live)] = found
-        return joint
+    @property
+    def whole(self) -> Answer | GroupedAnswer:
+        """The answer to the statement."""
+        answers = self.answers
+        if not self.parsed.by:
+            return answers[0]
+        return GroupedAnswer(self.parsed.text, answers, self.total, self.joint.covariance)
+
+
+def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
+    """The group of each query of a statement; None without GROUP BY."""
+    if not parsed.by:
+        return [None] * len(parsed.queries)
+    return [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups]
+
+
+def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> Joint:
+    """
+    What a state knows of the queries of a statement together.
+
+    Parameters
+    ----------
+    state : State
+        That has learned the reply.
+    parsed : Statement
+    estimates : sequence of Estimate or None
+        One for each of its queries, as the reply holds them.
+    """
+    if not parsed.by or len(estimates) > MANY:
+        return Joint(tuple(estimates))
+    return Joint(tuple(estimates), _total(state, parsed), _covariance(state, parsed.queries, estimates))
+
+
+def _total(state: State, parsed: Statement) -> Estimate | None:
+    """The sum of all groups, where that is known; nothing is measured for it."""
+    parts = list(parsed.queries)
+    try:
+        while len(parts) > 1:  # in pairs, so that most sums have few classes
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [one.combine(other, operator.add) for one, other in pairs] + parts[len(parts) & ~1 :]
+    except UnsupportedQuery:  # of too many classes
+        return None
+    whole = parts[0].canonical()
+    return None if whole.is_zero else state.policy.recall(whole)
+
+
+def _covariance(
+    state: State, queries: Sequence[Query], estimates: Sequence[Estimate | None]
+) -> Floats | None:
+    """Joint covariance of answers that are all of the policy's present state, which knows it."""
+    live = [place for place, estimate in enumerate(estimates) if estimate is not None]
+    found = state.policy.covariance([queries[place] for place in live]) if live else None
+    variances = [estimate.variance for estimate in estimates if estimate is not None]
+    if found is None or not np.isfinite(found).all():
+        return None
+    if not np.allclose(found.diagonal(), variances, rtol=1e-6):
+        return None  # a replayed answer is older, and less precise than what is known now
+    joint = np.zeros((len(queries), len(queries)))
+    joint[np.ix_(live, live)] = found
+    return joint
