@@ -74,6 +74,8 @@ ONCE = [  # answered at one time, where DuckDB fails
     "SELECT COUNT(*) FROM t ''",
     "SELECT COUNT(,*) FROM t",
     "SELECT AS COUNT(*) FROM t",
+    "SELECT COUNT(*) FROM t WHERE a = . 1",
+    "SELECT COUNT(*) FROM t WHERE d = DATE () '2024-01-02'",
     "SELECT COUNT(CASE WHEN f THEN 'x' ELSE 1 END) FROM t",
 ]
 

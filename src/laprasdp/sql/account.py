@@ -18,6 +18,7 @@ _WORDS = frozenset(
     )
 )
 _TOKEN = re.compile(r"''|\"\"|\w+|[^\w\s]")
+_POINT = re.compile(r"\.\s+\d|(?<![\w.])[\d_]+\s+\.")
 _PLUS = re.compile(r"\+(?!\s*\.?\d)")
 
 
@@ -64,9 +65,22 @@ def unaccounted(tree: exp.Select, words: Sequence[str], plain: str, quoted: set[
             return f"{word} is not supported here; leave it out"
     if _PLUS.search(plain):
         return "a plus sign before anything but a number is not supported; leave it out"
-    if words.count(",") != sum(map(_commas, tree.walk())):
+    if _POINT.search(plain):
+        return "a space beside the point of a number is not supported; leave it out"
+    nodes = list(tree.walk())
+    if words.count(",") != sum(map(_commas, nodes)):
         return "a comma is too many"
+    casts = sum(word.upper() == "CAST" for word in words)
+    if words.count("(") != casts + sum(map(_opens, nodes)):
+        return "an empty pair of parentheses is not supported; leave it out"
     return None
+
+
+def _opens(node: exp.Expr) -> bool:
+    """Whether a node begins with a parenthesis of its own."""
+    if isinstance(node, exp.If):
+        return not isinstance(node.parent, exp.Case)
+    return isinstance(node, exp.Paren | exp.In | exp.Count | exp.Sum | exp.Filter)
 
 
 def _commas(node: exp.Expr) -> int:
