@@ -36,7 +36,8 @@ NEUTRAL = {
 }
 """What may go unnoticed, and why; everything else is found."""
 SQUARES = re.compile(
-    r"reply (answers|queries)|release (noisy|measurement)| entry: |release opening|release charge\.amounts\.weights.*: one more"
+    r"reply (answers|queries)|release (noisy|measurement|opening)| entry: |"
+    r"release charge\.amounts\.weights.*: one more"
 )
 """What takes least squares to see, or is a unit more than doubles tell: no promise of the script."""
 

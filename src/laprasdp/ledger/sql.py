@@ -389,7 +389,10 @@ def _read(
         digest = next_digest(digest, row.body)
         if row.position != position + len(kept) or row.digest != digest:
             raise LedgerError(f"entry {position + len(kept)} was changed or lost: verify it")
-        kept.append(read_entry(row.body, dataset.domain))
+        try:
+            kept.append(read_entry(row.body, dataset.domain))
+        except LedgerError as error:
+            raise LedgerError(f"entry {row.position}: {error}") from None
         if kept[-1].position != row.position:
             raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
     if digest != head.digest:
