@@ -21,7 +21,7 @@ import laprasdp as lp
 from laprasdp.ledger.verify import verify
 
 SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
-DRAWN = 25
+DRAWN = 15
 """Of each kind of ledger, in the gate."""
 
 NEUTRAL = {
