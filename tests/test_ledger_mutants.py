@@ -21,7 +21,7 @@ import laprasdp as lp
 from laprasdp.ledger.verify import verify
 
 SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
-DRAWN = 25
+DRAWN = 15
 """Of each kind of ledger, in the gate."""
 
 NEUTRAL = {
@@ -36,7 +36,7 @@ NEUTRAL = {
 }
 """What may go unnoticed, and why; everything else is found."""
 SQUARES = re.compile(
-    r"reply (answers|queries)|release (noisy|measurement)| entry: |release opening|"
+    r"reply (answers|queries)|release (noisy|measurement|opening)| entry: |"
     r"release charge\.amounts\.weights.*: one more"
 )
 """What takes least squares to see, or is a unit more than doubles tell: no promise of the script."""

@@ -378,7 +378,10 @@ def _read(
     """Entries from `position` to the head."""
     kept: list[Kept] = []
     for row in _linked(database, connection, dataset, head, position):
-        kept.append(read_entry(row.body, dataset.domain))
+        try:
+            kept.append(read_entry(row.body, dataset.domain))
+        except LedgerError as error:
+            raise LedgerError(f"entry {row.position}: {error}") from None
         if kept[-1].position != row.position:
             raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
     return kept
