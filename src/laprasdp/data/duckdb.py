@@ -71,11 +71,12 @@ class DuckDBTable:
     Notes
     -----
     **Privacy.**  Assumes that `domain`, `unit` and `dialect` are chosen without looking at the rows.
-    Guarantees what `Table` asks: a row counts if all its declared attributes lie in the domain and, with a unit's column,
-    its person is not NULL and it is among the first `max_rows` of that person's rows in the order of a hash
-    keyed with `key`, or else with 128 random bits of this object; so what is kept of a person depends on that
-    person's rows (with `apart`, those of one period) and the key alone.  How a record is read depends on that
-    record, the declaration and the schema: see docs/proofs/table.md.  Errors depend on the schema only.
+    Guarantees what `Table` asks: a row counts if all its declared attributes lie in the domain and, with a
+    unit's column, its person is not NULL and it is among the first `max_rows` of that person's rows in the
+    order of a hash keyed with `key`, or else with 128 random bits of this object; so what is kept of a
+    person depends on that person's rows (with `apart`, those of one period) and the key alone.  How a
+    record is read depends on that record, the declaration and the schema: see docs/proofs/table.md.
+    Errors depend on the schema only.
     Nothing is written to any disk.
 
     Edges of bins mean what the same number means in a comparison in DuckDB: exact in integer and decimal
