@@ -241,9 +241,9 @@ def test_values_that_the_engine_cannot_hold_lie_outside(tmp_path: Path) -> None:
         ),
     }
     whole = pa.table(table)
-    pa.parquet.write_table(whole.drop_columns(["s", "wide"]), tmp_path / "t.parquet")
+    pa.parquet.write_table(whole.drop_columns(["s", "wide", "few"]), tmp_path / "t.parquet")
     for name, (attribute, expected) in attributes.items():
-        for source in [whole] + [tmp_path / "t.parquet"] * (name not in ("s", "wide")):
+        for source in [whole] + [tmp_path / "t.parquet"] * (name not in ("s", "wide", "few")):
             found = DuckDBTable(source, Domain({name: attribute})).marginal((0,))
             again = list(
                 itertools.chain(
