@@ -189,8 +189,8 @@ SOURCES = {
     "not a table": ("noise.parquet", "noise.parquet is not a readable Parquet file"),
     "no kind": ("noise.bin", "noise.bin is of no known kind"),
     "empty file": ("nothing.csv", "nothing.csv is an empty file"),
-    "another table": ("other.csv", "other.csv has no column n"),
-    "text for numbers": ("text.csv", "column n holds VARCHAR, which cannot be read as integers"),
+    "another table": ("other.csv", "other.csv: the first line names none of the declared columns"),
+    "text for numbers": ("text.parquet", "column n holds VARCHAR, which cannot be read as integers"),
 }
 
 
@@ -201,7 +201,7 @@ def test_a_bad_source(file, message, small):
     (small / "noise.bin").write_bytes(bytes(range(256)))
     (small / "nothing.csv").write_text("")
     (small / "other.csv").write_text("a,b\n1,2\n")
-    (small / "text.csv").write_text("n\nfew\nmany\n")
+    pa.parquet.write_table(pa.table({"n": ["few", "many"]}), small / "text.parquet")
     (small / "lapras.toml").write_text(
         SMALL.replace("t.csv", file).replace("[privacy]", 'name = "t"\n[privacy]')
     )

@@ -280,3 +280,25 @@ def test_no_row_of_the_log_outlives_its_file(tmp_path: Path):
     read(path)
     path.unlink()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_bad_line_is_counted_named_and_left_out(tmp_path):
+    path = tmp_path / "l.csv"
+    lines = [
+        f'"{A}",1e300',
+        f'"{A}',
+        f'"{A}",',
+        "x" * 2_000_000,
+        f'"{A}",infinity',
+        f'"{A}",99999-01-01',
+        f'"{B}",{START}',
+    ]
+    path.write_bytes("\n".join(["sql,at", *lines]).encode() + b"\n\xff\xfe,1\n")
+    log = read(path)
+    assert texts(log) == [A, A, A, A, B]
+    assert log.times.tolist() == [START] * 5
+    assert (log.tally.lines, dict(log.tally.refused)["the line of the file cannot be read"]) == (8, 2)
+    assert log.tally.notes[:2] == (
+        "line 3 of the file cannot be read: a quote is open, or stands inside a field",
+        "line 5 of the file cannot be read: it has too few fields",
+    )

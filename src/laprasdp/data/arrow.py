@@ -81,19 +81,21 @@ def in_parquet(path: Path) -> ArrowColumns:
     import pyarrow
     from pyarrow import parquet
 
-    def opened() -> Any:
-        return parquet.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    def opened(coded: Sequence[str] = ()) -> Any:
+        return parquet.ParquetFile(path, coerce_int96_timestamp_unit="us", read_dictionary=list(coded))
 
     try:
         with opened() as file:
             schema = file.schema_arrow
+        # read as they are: one text that is no UTF-8 ends the conversion into the dictionary of the schema
+        coded = [field.name for field in schema if pyarrow.types.is_dictionary(field.type)]
     except (pyarrow.ArrowException, OSError, UnicodeError):
         raise DataError(f"{path.name} is not a readable Parquet file") from None
 
     def batches(places: Sequence[int]) -> Iterator[list[Any]]:
         names = [schema.names[place] for place in places]
         try:
-            with opened() as file:
+            with opened(coded) as file:
                 for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys(names))):
                     yield [batch.column(name) for name in names]
         except (pyarrow.ArrowException, OSError):
