@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from laprasdp.attribute import Attribute, Categories
 from laprasdp.data.levels import add_level
+from laprasdp.data.patience import awaited
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.domain import Domain
 from laprasdp.errors import DataError, DomainError, interruptible
@@ -215,7 +216,7 @@ def _snapshot(
     if person is not None:
         rows = _bounded(rows, levels, unit.max_rows, key, apart)
     sums = exp.select(*levels, "COUNT(*) AS rows").from_(rows.subquery("k")).group_by(*levels)
-    connection.execute("CREATE TABLE cells AS " + sums.sql("duckdb"))
+    awaited(connection, lambda: connection.execute("CREATE TABLE cells AS " + sums.sql("duckdb")))
     for i in range(len(domain)):
         connection.execute(f"DROP TABLE IF EXISTS map{i}")
     if opened.kind == "database":

@@ -87,6 +87,8 @@ class LogSource:
         """
         import duckdb
 
+        from laprasdp.data.patience import awaited
+
         parts = []
         for name in NAMES:
             column = self.columns.get(name)
@@ -98,10 +100,12 @@ class LogSource:
             else:
                 parts.append(f"{quoted}::VARCHAR AS {name}")
         try:
-            found = self._connection.execute(f"SELECT {', '.join(parts)} FROM {self._relation}", self._values)
+            read = f"SELECT {', '.join(parts)} FROM {self._relation}"
+            found = awaited(self._connection, lambda: self._connection.execute(read, self._values))
             # duckdb 1.5 renamed it
             reader = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
-            yield from reader(BATCH)
+            batches = reader(BATCH)
+            yield from iter(lambda: awaited(self._connection, lambda: next(batches, None)), None)
         except duckdb.Error as error:
             raise ConfigError(f"{self._path} cannot be read to its end: {_first_line(error)}") from None
 
