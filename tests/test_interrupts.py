@@ -125,7 +125,10 @@ def test_while_a_table_opens(place: Path, arguments: tuple[str, ...]) -> None:
 def test_while_a_log_is_read(tmp_path: Path) -> None:
     write_small(tmp_path)
     (tmp_path / "log.csv").write_text("query\nSELECT COUNT(*) FROM t\n")
-    slow = f"import duckdb; duckdb.execute('SELECT COUNT(*) {ENDLESS}').fetchall()"
+    slow = (
+        "import duckdb; from laprasdp.data.patience import awaited; c = duckdb.connect(); "
+        f"awaited(c, lambda: c.execute('SELECT COUNT(*) {ENDLESS}'))"
+    )
     arguments = ("predict", "fit", "log.csv", "--log-is", "public")
     with command(tmp_path, "laprasdp.predict.source", "LogSource.batches", *arguments, then=slow) as process:
         assert interrupt(process, later=1) == ("", "lapras: interrupted\n")

@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -19,6 +20,7 @@ from sqlglot import exp
 
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.levels import add_level, width
+from laprasdp.data.patience import awaited
 from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, TEXTS, Column, Source, call, open_source
 from laprasdp.data.text import parsed, text_type
 from laprasdp.data.types import compared_as
@@ -236,12 +238,14 @@ def _snapshot(
         rows = exp.select(*levels, "COUNT(*) AS rows").from_(scan.subquery("r")).group_by(*levels)
     for part in opened.scans([*found, *person]):
         read = _read(opened, domain, found, bool(person)).from_(part)
-        connection.execute("INSERT INTO kept " + rows.with_("s", as_=read, materialized=True).sql("duckdb"))
+        into = rows.with_("s", as_=read, materialized=True).sql("duckdb")
+        awaited(connection, partial(connection.execute, "INSERT INTO kept " + into))
     cells = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if person:
         cells = _bounded(cells, levels, unit.max_rows, key, apart).select("1 AS rows")
     sums = exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(cells.subquery("k"))
-    connection.execute("CREATE TABLE cells AS " + sums.group_by(*levels).sql("duckdb"))
+    made = "CREATE TABLE cells AS " + sums.group_by(*levels).sql("duckdb")
+    awaited(connection, partial(connection.execute, made))
     for name in ("kept", *(f"map{i}" for i in range(len(domain)))):
         connection.execute(f"DROP TABLE IF EXISTS {name}")
     if opened.table is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,8 @@ class LogSource:
         """
         import duckdb
 
+        from laprasdp.data.patience import awaited
+
         used = [column for found in self._columns.values() for column in found]
         parts, place = [], 0
         for what, columns in self._columns.items():
@@ -95,11 +98,14 @@ class LogSource:
             kind = "DOUBLE" if what == "time" else "VARCHAR"
             parts.append(f"CAST(coalesce({', '.join([*read, 'NULL'])}) AS {kind}) AS {what}")
         try:
+            connection = self._opened.connection
             for scan in self._opened.scans(used):
                 query = f"SELECT {', '.join(parts)} FROM {scan.sql('duckdb')}"
-                found = self._opened.connection.execute(query)
+                found = awaited(connection, partial(connection.execute, query))
                 # duckdb 1.5 renamed it
-                yield from (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(BATCH)
+                reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(BATCH)
+                while (batch := awaited(connection, partial(next, reader, None))) is not None:
+                    yield batch
         except (duckdb.Error, DataError):
             raise ConfigError(f"{self._path} cannot be read to its end: is it damaged?") from None
 
