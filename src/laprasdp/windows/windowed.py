@@ -193,8 +193,7 @@ class WindowedSession:
 
         Returns
         -------
-        Answer or GroupedAnswer
-            Of `WindowedAnswer`.
+        WindowedAnswer, or GroupedAnswer of such
 
         Raises
         ------
@@ -221,9 +220,7 @@ class WindowedSession:
             except _Refused as stop:  # what was released for it elsewhere is taken back
                 self._refuse(stamp, asked, stop)
                 raise BudgetExhausted(stop.reason) from None
-            shown = {
-                name: self._sessions[name].show(asked[name], outcome) for name, outcome in settled.items()
-            }
+            shown = {name: self._sessions[name].show(asked[name], one) for name, one in settled.items()}
             return added(parsed, places, shown)
 
     def ask_many(
@@ -231,8 +228,7 @@ class WindowedSession:
     ) -> Iterator[Answer | GroupedAnswer]:
         """Answer statements one after another, each at once; see `Session.ask_many`."""
         check_arguments(statements=statements)
-        for statement in statements:
-            yield self.ask(statement, analyst=analyst)
+        yield from (self.ask(statement, analyst=analyst) for statement in statements)
 
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """
@@ -365,8 +361,7 @@ class WindowedSession:
                     settled[name] = turn.settle(asked[name].queries)
                 except BudgetExhausted as error:
                     raise _Refused(name, Refusal(asked[name].queries, str(error))) from None
-                outcome = settled[name].outcome
-                if isinstance(outcome, Refusal):
+                if isinstance(outcome := settled[name].outcome, Refusal):
                     raise _Refused(name, outcome)
         return settled
 
