@@ -212,8 +212,7 @@ class WindowedSession:
 
         Returns
         -------
-        Answer or GroupedAnswer
-            Of `WindowedAnswer`.
+        WindowedAnswer, or GroupedAnswer of such
 
         Raises
         ------
@@ -249,8 +248,7 @@ class WindowedSession:
     ) -> Iterator[Answer | GroupedAnswer]:
         """Answer statements one after another, each at once; see `Session.ask_many`."""
         check_arguments(statements=statements)
-        for statement in statements:
-            yield self.ask(statement, analyst=analyst)
+        yield from (self.ask(statement, analyst=analyst) for statement in statements)
 
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """
