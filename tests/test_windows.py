@@ -26,10 +26,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
+from laprasdp.derive.joint import Joint
 from laprasdp.periods import Period, open_windows
 from laprasdp.periods.total import added
 from laprasdp.record.entries import Reply
+from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
+from laprasdp.stream.shown import Shown
 
 
 @settings(max_examples=60)
@@ -172,11 +175,11 @@ def test_predictions_hold_in_every_period() -> None:
 
 
 def test_sums_of_laplace_errors_have_their_kurtosis() -> None:
+    statement = Statement("q", (lp.Query.constant(domain(), 1),))
     parts = {
-        name: lp.Answer("q", 1.0, std, "measured", 0.0, 1.0, law=law)
+        name: Shown(statement, Joint((Estimate(1.0, std**2, "measured", law),)), {}, 1.0, False)
         for name, std, law in ((JAN, 1.0, "laplace"), (FEB, 1.0, "laplace"), (MAR, 2.0, "gaussian"))
     }
-    statement = Statement("q", (lp.Query.constant(domain(), 1),))
     answer = added(statement, {name: [0] for name in parts}, parts)
     assert (answer.value, answer.std, answer.law) == (3.0, math.sqrt(6), "laplace")
     rng = np.random.default_rng(5)
