@@ -20,6 +20,7 @@ NAMES = {
     "ledger": "benchmarks.ledger",
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
+    "streams": "benchmarks.streams",
 }
 
 

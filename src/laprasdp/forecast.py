@@ -20,7 +20,7 @@ from laprasdp.ledger.ledger import Kept, Reply
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.settings import Settings
 from laprasdp.marginal import Marginal
-from laprasdp.policy.design_product import typical_queries
+from laprasdp.policy.kinds import typical_queries
 from laprasdp.policy.policy import Policy, Setting
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.query import Query

@@ -8,18 +8,16 @@ is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from laprasdp.attribute import Booleans, Categories
 from laprasdp.belief.product import ProductBelief
-from laprasdp.domain import Domain
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.policy.crowd import Crowd, candidates, crowd_of, gathered
+from laprasdp.policy.kinds import ALIKE, WIDEST, is_ordered, kinds_of_query
 from laprasdp.policy.policy import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.query import MAX_CLASSES, Query
@@ -27,18 +25,20 @@ from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights
 from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.threads import blas_threads
 from laprasdp.workload import Workload
 
-_TYPICAL, _SPOTS = 60, 20  # typical queries, and cells looked at in each
+_TYPICAL = 12  # typical queries of each kind
 _ROWS = 1_000_000  # noise values that the prior may have in all
-_WIDEST = 3  # attributes of a typical query where nothing is predicted
 _GAP = 1e-2
-_BACKGROUND = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-_STREAM = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+HURT = 1.3  # times the error without predictions, that a kind of unpredicted queries may have with them
+_BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
+_STREAM = (0.02, *(share / 20 for share in range(1, 17)))
 _LEAST = 0.002  # share of the stream where nothing is expected to be measured
 _UNKNOWN = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # overlaps that stand for an unknown one
+_CLOSE = 1.02  # of the least hurt, where no shares keep the limit
+_WORSE = 1.12  # times the least error that predicted queries may have within the limits
 _MOVED = 0.5  # part of the stream's share that later batches bring to the predicted queries, if all are
-_SHARP = 1.5  # how much more than the query itself the best candidate row tells
 
 
 @dataclass(frozen=True)
@@ -48,30 +48,6 @@ class Shares:
     background: float
     prediction: float
     stream: float
-
-
-@dataclass(frozen=True, eq=False)
-class Crowd:
-    """
-    Where typical queries meet: cells drawn from them, and how many of the queries touch each.
-
-    Attributes
-    ----------
-    levels : (axes, cells) int array
-    share : (cells,) array
-        Share of typical queries that touch each cell.
-    """
-
-    levels: npt.NDArray[np.intp]
-    share: Floats
-
-    def touched(self, query: Query) -> npt.NDArray[np.bool_]:
-        """(cells,) whether each cell has a weight in `query`."""
-        index = tuple(
-            labels[self.levels[axis]] for axis, labels in zip(query.axes, query.labels, strict=True)
-        )
-        weights = query.weights.reshape(query.weights.shape[: len(query.axes)])
-        return np.broadcast_to(np.asarray(weights[index] != 0), self.share.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +62,26 @@ class ProductDesign:
     encode : (r, m) array or None
         Strategy over the predicted queries, of largest column norm one; None where there is none.
     shares : Shares
-    typical : tuple of Query
-        Unpredicted queries that stand for all others.
+    kinds : mapping of str to tuple of Query
+        Unpredicted queries that stand for all others, by kind.
+    sharp, crowded : (k,) arrays
+        For each of them, how much more than itself its best row tells; and the share of the stream that
+        meets it in its most crowded cell, if all are of its kind.
     crowd : Crowd
     """
 
     prior: Marginals
     encode: Floats | None
     shares: Shares
-    typical: tuple[Query, ...]
+    kinds: Mapping[str, tuple[Query, ...]]
+    sharp: Floats
+    crowded: Floats
     crowd: Crowd
+
+    @property
+    def typical(self) -> tuple[Query, ...]:
+        """All of them."""
+        return tuple(query for queries in self.kinds.values() for query in queries)
 
 
 def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
@@ -115,77 +101,26 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
 
     Notes
     -----
-    The score is the mean, over the overlaps that are possible, of the fourth power of the error against the
-    best candidate's, so that no overlap is given up.  Every cell is touched by a share c of the queries
-    measured (`Crowd`), so each of n may use 1/(1+cn) of what is left where it touches.
+    The score is the mean, over the overlaps that are possible and all kinds of other queries, of the fourth
+    power of the error against the best candidate's, so that none is given up.  Where the overlap is not
+    known, no kind may have more than `HURT` times the error that it has without predictions, nor more than
+    independent noise.
     """
     domain, rng = setting.domain, np.random.default_rng(seed)
-    typical = typical_queries(domain, setting.predictions, _TYPICAL, rng, setting.importance)
-    crowd = crowd_of(typical, rng)
+    every = kinds_of_query(domain, setting.predictions, _TYPICAL, rng, setting.importance)
+    kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
+    crowd = crowd_of([query for queries in kinds.values() for query in queries], rng)
     moments = {axis: _moment(setting, axis) for axis in range(len(domain))}
-    weights = _weights(setting, typical, moments)
+    weights = _weights(setting, every, moments, 0.0 if setting.overlap is None else 1.0)
     whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
     prior = _prior(setting, weights, moments, whole)
     encode = _encode(setting)
-    shares = _shares(setting, prior, encode, typical, crowd)
+    bounded = encode is not None and setting.overlap is None
+    limits = _limits(setting, every, kinds, crowd) if bounded else None
+    outlook = Outlook(setting, prior, encode, kinds, crowd)
+    shares = _shares(setting, outlook, limits)
     scaled = _prior(setting, weights, moments, whole * Fraction(shares.background))
-    return ProductDesign(scaled, encode, shares, typical, crowd)
-
-
-def typical_queries(
-    domain: Domain,
-    predictions: Sequence[Query],
-    count: int,
-    rng: np.random.Generator,
-    importance: Floats | None = None,
-) -> tuple[Query, ...]:
-    """
-    Queries like the predicted ones with other constants; conjunctions over few attributes if there are none.
-
-    Parameters
-    ----------
-    domain : Domain
-    predictions : sequence of m Query
-    count : int
-    rng : Generator
-    importance : (m,) array, optional
-        Share of each prediction among those that are taken as models.
-    """
-    found: list[Query] = []
-    for _ in range(count):
-        if predictions:
-            like = predictions[int(rng.choice(len(predictions), p=importance))]
-            labels = {
-                name: _redrawn(domain, axis, column, rng)
-                for name, axis, column in zip(like.names, like.axes, like.labels, strict=True)
-            }
-            query = Query(domain, labels, like.weights.reshape(like.weights.shape[: len(like.axes)]))
-        else:
-            most = min(_WIDEST, len(domain))
-            axes = rng.choice(len(domain), size=int(rng.integers(1, most + 1)), replace=False).tolist()
-            weights = np.zeros((2,) * len(axes), dtype=np.int64)
-            weights[(1,) * len(axes)] = 1
-            query = Query(domain, {domain.names[a]: _predicate(domain, a, rng) for a in axes}, weights)
-        if not query.is_zero:
-            found.append(query)
-    return tuple(found) or (Query.constant(domain, 1),)
-
-
-def crowd_of(queries: Sequence[Query], rng: np.random.Generator) -> Crowd:
-    """Draw cells from the queries, and count who touches them."""
-    shape = queries[0].domain.shape
-    drawn = []
-    for query in queries:
-        spots = np.argwhere(query.weights)
-        chosen = spots[rng.integers(len(spots), size=_SPOTS)]
-        levels = rng.integers(np.array(shape)[:, np.newaxis], size=(len(shape), _SPOTS))
-        for axis, labels, classes in zip(query.axes, query.labels, chosen.T, strict=False):
-            for spot, wanted in enumerate(classes.tolist()):
-                levels[axis, spot] = rng.choice(np.flatnonzero(labels == wanted))
-        drawn.append(levels)
-    cells = np.concatenate(drawn, axis=1)
-    empty = Crowd(cells, np.zeros(cells.shape[1]))
-    return Crowd(cells, np.mean([empty.touched(query) for query in queries], axis=0))
+    return ProductDesign(scaled, encode, shares, kinds, outlook.sharp, outlook.crowded, crowd)
 
 
 def posterior(joint: Floats, rows: Floats, power: float) -> Floats:
@@ -213,9 +148,38 @@ def deviations(joint: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(joint.diagonal(), 0)))
 
 
-def measured_deviation(deviation: Floats, power: float) -> Floats:
-    """Deviations after each typical query was measured with this squared scale."""
-    return np.asarray(deviation / np.sqrt(1 + _SHARP * power * deviation**2))
+def measured_deviation(deviation: Floats, power: Floats) -> Floats:
+    """Deviations after each query was measured with this squared scale."""
+    return np.asarray(deviation / np.sqrt(1 + power * deviation**2))
+
+
+def sharpness(prior: ProductBelief, query: Query, crowd: Crowd, power: float) -> float:
+    """
+    How much more than the query itself the best row for it tells, where the query may use so much.
+
+    Parameters
+    ----------
+    prior : ProductBelief
+    query : Query
+    crowd : Crowd
+    power : float
+        Squared scale that the query's own allowance buys.
+    """
+    rows = [query, *candidates(query, crowd)]
+    if len(rows) == 1 or not prior.covers(query):
+        return 1.0
+    joint = prior.covariance(rows)
+    weight = max(float(crowd.touched(query).mean()), 1e-9)
+    before, best, found = float(joint[0, 0]), 0.0, 1.0
+    for place, row in enumerate(rows):
+        noise = row.sensitivity**2 / power
+        costs = max(1.0, float(crowd.touched(row).mean()) / weight)
+        signal = float(joint[0, place]) ** 2
+        if signal / (float(joint[place, place]) + noise * costs) > best:
+            best = signal / (float(joint[place, place]) + noise * costs)
+            after = max(before - best, 1e-9 * before)
+            found = (before / after - 1) / (power * before)
+    return max(found, 1e-3)
 
 
 def finite(joint: Floats) -> Floats:
@@ -228,41 +192,106 @@ def finite(joint: Floats) -> Floats:
     return np.asarray(result)
 
 
-def _shares(
-    setting: Setting, prior: Marginals, encode: Floats | None, typical: Sequence[Query], crowd: Crowd
-) -> Shares:
+class Outlook:
+    """
+    Errors that shares lead to, for the predicted queries and for each kind of others.
+
+    Parameters
+    ----------
+    setting : Setting
+    prior : Marginals
+        The background release, if it had the whole budget.
+    encode : (r, m) array or None
+    kinds : mapping of str to tuple of Query
+    crowd : Crowd
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        prior: Marginals,
+        encode: Floats | None,
+        kinds: Mapping[str, Sequence[Query]],
+        crowd: Crowd,
+    ) -> None:
+        self.setting, self.m = setting, len(setting.predictions)
+        typical = [query for queries in kinds.values() for query in queries]
+        belief = ProductBelief(prior)
+        joint = finite(belief.covariance([*setting.predictions, *typical]))
+        sizes = [len(queries) for queries in kinds.values()]
+        self.starts, self.sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
+        self.power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
+        self.crowded = np.repeat([gathered(crowd, queries) for queries in kinds.values()], sizes)
+        fair = self.power / (1 + self.crowded * setting.length)
+        self.sharp = np.array(
+            [sharpness(belief, query, crowd, power) for query, power in zip(typical, fair, strict=True)]
+        )
+        self.prior = joint.diagonal()
+        self.predicted = encode is not None
+        if encode is not None:
+            with blas_threads(len(joint)):
+                along = encode @ joint[: self.m]
+                self.values, turn = np.linalg.eigh(along[:, : self.m] @ encode.T)
+                self.seen = (turn.T @ along) ** 2
+
+    def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
+        """(m + k,) before the stream; `moved` is the share that batches bring to the predicted ones."""
+        power = self.power * (shares.prediction + moved)
+        left = self.prior
+        if self.predicted and power > 0:
+            left = left - (1 / (self.values + shares.background / power)) @ self.seen
+        return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
+
+    def others(self, shares: Shares, count: float) -> Floats:
+        """Error of each kind where so many queries of it are measured."""
+        each = self.power * shares.stream / (1 + self.crowded * count)
+        errors = measured_deviation(self.deviations(shares)[self.m :], self.sharp * each)
+        return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
+
+
+def _limits(
+    setting: Setting,
+    every: Mapping[str, Sequence[Query]],
+    kinds: Mapping[str, Sequence[Query]],
+    crowd: Crowd,
+) -> Floats:
+    """Error that each kind may have: little more than without predictions, and than independent noise."""
+    alone = replace(setting, predictions=(), expected=(), overlap=None)
+    moments = {axis: _moment(alone, axis) for axis in range(len(setting.domain))}
+    unlike, others = ({k: queries for k, queries in found.items() if k != ALIKE} for found in (every, kinds))
+    whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
+    prior = _prior(alone, _weights(alone, unlike, moments, 1.0), moments, whole)
+    shares = _shares(alone, Outlook(alone, prior, None, others, crowd), None)
+    before = Outlook(alone, prior, None, kinds, crowd)
+    errors = before.others(shares, setting.length)
+    independent = math.sqrt(setting.length / before.power)
+    return np.asarray(np.maximum(np.minimum(HURT * errors, independent), errors))
+
+
+def _shares(setting: Setting, outlook: Outlook, limits: Floats | None) -> Shares:
     known = setting.overlap if setting.predictions else 0.0
     overlaps = _UNKNOWN if known is None else (known,)
-    joint = finite(ProductBelief(prior).covariance([*setting.predictions, *typical]))
-    power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
-    crowded = busy(crowd, typical)
-    m = len(setting.predictions)
-    table, candidates = [], []
-    for shares in _grid(encode is not None, known):
-        row: list[float] = []
-        free = _deviations(joint, encode, shares, 0.0, power)
+    table, own, worst, candidates = [], [], [], _grid(outlook.predicted, known)
+    for shares in candidates:
+        row: list[Floats] = []
+        free = outlook.deviations(shares)[: outlook.m]
         for overlap in overlaps:
             moved = _MOVED * overlap**2 * shares.stream if known is None else 0.0
-            after = _deviations(joint, encode, shares, moved, power)[:m] if moved else free[:m]
-            each = power * shares.stream / (1 + crowded * (1 - overlap) * setting.length)
-            others = float(measured_deviation(free[m:], each).mean())
+            after = outlook.deviations(shares, moved)[: outlook.m] if moved else free
+            others = outlook.others(shares, (1 - overlap) * setting.length)
             row.append(overlap * float(setting.importance @ after) + (1 - overlap) * others)
-        table.append(row)
-        candidates.append(shares)
-    errors = np.array(table)
-    return candidates[int(np.argmin(((errors / errors.min(axis=0)) ** 4).mean(axis=1)))]
-
-
-def busy(crowd: Crowd, queries: Sequence[Query]) -> float:
-    """Share of the stream that meets a query in its most crowded cell, on average."""
-    return float(np.mean([crowd.share[crowd.touched(query)].max(initial=0.0) for query in queries]))
-
-
-def _deviations(joint: Floats, encode: Floats | None, shares: Shares, moved: float, power: float) -> Floats:
-    scaled = joint / shares.background
-    if encode is None:
-        return deviations(scaled)
-    return deviations(posterior(scaled, encode, power * (shares.prediction + moved)))
+        table.append(np.concatenate(row))
+        own.append(float(setting.importance @ free))
+        worst.append(
+            0.0 if limits is None else float((outlook.others(shares, setting.length) / limits).max())
+        )
+    errors, hurt, predicted = np.array(table), np.array(worst), np.array(own)
+    scores = ((errors / errors.min(axis=0)) ** 4).mean(axis=1)
+    if limits is not None:
+        allowed = hurt <= max(1.0, float(hurt.min()) * _CLOSE)
+        allowed &= predicted <= _WORSE * predicted[allowed].min()
+        scores = np.where(allowed, scores, np.inf)
+    return candidates[int(np.argmin(scores))]
 
 
 def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
@@ -288,12 +317,18 @@ def _encode(setting: Setting) -> Floats | None:
         return None
 
 
-def _weights(setting: Setting, typical: Sequence[Query], moments: dict[int, Floats]) -> dict[Axes, float]:
+def _weights(
+    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: dict[int, Floats], own: float
+) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
-    queries = [*typical, *setting.predictions]
-    hoped = setting.importance * len(setting.predictions)
-    found = subspace_weights(queries, moments, np.concatenate([np.ones(len(typical)), hoped]))
-    widest = max((len(query.axes) for query in setting.predictions), default=_WIDEST)
+    queries = [query for each in kinds.values() for query in each]
+    counts = np.concatenate(
+        [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
+    )
+    found = subspace_weights(
+        [*queries, *setting.predictions], moments, np.concatenate([counts, own * setting.importance])
+    )
+    widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
     chosen, rows, least = {}, 0, 1e-12 * max(found.values())
     for each in (s for s in subsets(axes) if len(s) <= widest):
@@ -321,7 +356,7 @@ def _prior(
 def _moment(setting: Setting, axis: int) -> Floats:
     """Second moment of what is asked of one attribute: half ranges or points, half what is predicted."""
     size = setting.domain.shape[axis]
-    family = range_moment(size) if _ordered(setting.domain, axis) else point_moment(size)
+    family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
     family = family * (size / float(np.trace(family)))
     named = [q.labels[q.axes.index(axis)] for q in setting.predictions if axis in q.axes]
     functions = [(labels[:, np.newaxis] == np.arange(labels.max() + 1)).astype(float) for labels in named]
@@ -332,29 +367,3 @@ def _moment(setting: Setting, axis: int) -> Floats:
     own = centred @ centred.T
     trace = float(np.trace(own))
     return family if trace == 0 else (family + own * (size / trace)) / 2
-
-
-def _ordered(domain: Domain, axis: int) -> bool:
-    return not isinstance(domain[domain.names[axis]], (Booleans, Categories))
-
-
-def _predicate(domain: Domain, axis: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """A range of an ordered attribute, a value of another; never nothing."""
-    size = domain.shape[axis]
-    place = np.arange(size)
-    if not _ordered(domain, axis):
-        return np.asarray(place == rng.integers(size))
-    low, high = np.sort(rng.choice(size + 1, 2, replace=False)).tolist()
-    return np.asarray((place >= low) & (place < high))
-
-
-def _redrawn(
-    domain: Domain, axis: int, labels: npt.NDArray[Any], rng: np.random.Generator
-) -> npt.NDArray[Any]:
-    """The same classes with other bounds, or other values of an attribute without order."""
-    runs = np.flatnonzero(np.diff(labels)) + 1
-    if not _ordered(domain, axis) or 2 * len(runs) > len(labels):
-        return np.asarray(rng.permutation(labels))
-    cuts = np.sort(rng.choice(np.arange(1, len(labels)), len(runs), replace=False))
-    kinds = labels[np.concatenate([[0], runs])]
-    return np.asarray(kinds[np.searchsorted(cuts, np.arange(len(labels)), side="right")])

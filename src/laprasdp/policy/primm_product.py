@@ -10,8 +10,8 @@ import numpy as np
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.ledger.ledger import Release
+from laprasdp.policy.crowd import busy, candidates
 from laprasdp.policy.design_product import (
-    busy,
     design_product,
     deviations,
     finite,
@@ -23,7 +23,7 @@ from laprasdp.policy.primm import Primm
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.kronecker import Marginals, tensor_of
+from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows, measure, quantize
 
 _SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
@@ -31,7 +31,6 @@ _LEAST = 2**20  # units below which nothing more is measured
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 _BETTER = 0.01  # least gain of a batch, against the total error
 _SEEN = 20  # measured queries that the expected crowd is worth
-_GAIN = 4.0  # most that a row of weights ±1 tells, against one of 0 and 1
 
 
 class PrimmProduct(Primm):
@@ -77,14 +76,15 @@ class PrimmProduct(Primm):
         """Variances of typical queries, each measured as well as its turn allows."""
         before = deviations(finite(self._planned.covariance(self.design.typical)))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
+        order = np.random.default_rng(0).permutation(len(before)).tolist()  # kinds mixed
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
                 continue
-            share = self._part(left, whole, self._busy, position, len(variances) + 1)
+            place = order[len(variances) % len(order)]
+            share = self._part(left, whole, self.design.crowded[place], position, len(variances) + 1)
             left -= share * self._busy
-            place = len(variances) % len(before)
-            variances.append(float(measured_deviation(before[place : place + 1], share)[0] ** 2))
+            variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
 
     def _opening(self, made: int) -> Grant | None:
@@ -104,7 +104,7 @@ class PrimmProduct(Primm):
         crowd = self._crowded(query)
         if not self.belief.covers(query):
             return self._measured(query, self._allowed(query, crowd))
-        rows = [query, *self._candidates(query)]
+        rows = [query, *candidates(query, self.design.crowd)]
         joint = self.belief.covariance(rows)
         weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
         best, chosen = 0.0, None
@@ -179,25 +179,6 @@ class PrimmProduct(Primm):
         except BudgetExhausted:
             return None
 
-    def _candidates(self, query: Query) -> list[Query]:
-        """
-        Other rows that tell of the query: what a known sum leaves, and the difference of the two sides.
-
-        For each attribute, and for all together, the sum over it is taken as known: the rest of the sum has
-        the same error, and the difference of the two sides twice the signal.
-        """
-        tensor, crowd = tensor_of(query), self.design.crowd
-        own = max(float(crowd.touched(query).mean()), 1e-9)
-        found: dict[str, Query] = {}
-        sides = [(place,) for place in range(tensor.ndim)]
-        for axes in [*sides, tuple(range(tensor.ndim))] if tensor.ndim > 1 else sides:
-            high, low = tensor.max(axis=axes, keepdims=True), tensor.min(axis=axes, keepdims=True)
-            for weights, most in ((2 * tensor - high - low, _GAIN), (high + low - tensor, 1.0)):
-                row = query.spread(weights).canonical()
-                if not row.is_zero and float(crowd.touched(row).mean()) < most * own:
-                    found[row.key] = row
-        return list(found.values())
-
     def _batch_of(self, units: float) -> Rows | None:
         """The strategy for the predicted queries, as strong as so many units allow."""
         if self.design.encode is None or units <= _LEAST:
@@ -219,7 +200,7 @@ class PrimmProduct(Primm):
         for share in _SHARES:
             after = deviations(posterior(joint, self.design.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
-            rest = float(measured_deviation(after[m:], each).mean()) if others else 0.0
+            rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)
         place = int(np.argmin(totals))
         return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
