@@ -21,8 +21,9 @@ from laprasdp.ledger.format import read_entry, write_entry
 from laprasdp.ledger.ledger import Release, Reply
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.design_product import design_product, posterior
+from laprasdp.policy.design_product import design_product
 from laprasdp.policy.kinds import typical_queries
+from laprasdp.policy.outlook import posterior
 from laprasdp.policy.policy import Setting
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.privacy.budget import MU_BITS, Budget

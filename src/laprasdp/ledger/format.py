@@ -22,6 +22,7 @@ from laprasdp.ledger.ledger import Entry, Kept, Raise, Refusal, Release, Reply, 
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.query import Query
+from laprasdp.strategy.clipped import Clipped
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
 
@@ -114,6 +115,8 @@ def write_measurement(measurement: Measurement) -> Form:
         queries = [write_query(query) for query in measurement.queries]
         if isinstance(measurement.matrix, int):
             return {**form, "queries": queries, "multiple": write_integer(measurement.matrix)}
+        if isinstance(measurement, Clipped):
+            form["limit"] = write_integer(measurement.limit)
         return {**form, "queries": queries, "matrix": _write_matrix(measurement.matrix)}
     assert isinstance(measurement, Marginals)
     names = measurement.domain.names
@@ -138,7 +141,10 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
     queries = tuple(read_query(query, domain) for query in form["queries"])
     if "multiple" in form:
         return Rows(queries, int(form["multiple"]), **noise)
-    return Rows(queries, np.array(_read_matrix(form["matrix"]), dtype=object), **noise)
+    matrix = np.array(_read_matrix(form["matrix"]), dtype=object)
+    if "limit" in form:
+        return Clipped(queries, matrix, limit=int(form["limit"]), **noise)
+    return Rows(queries, matrix, **noise)
 
 
 def units_of(charge: Charge) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,19 +60,6 @@ def crowd_of(queries: Sequence[Query], rng: np.random.Generator) -> Crowd:
 def busy(crowd: Crowd, queries: Sequence[Query]) -> float:
     """Share of the stream that meets a query in its most crowded cell, on average."""
     return float(np.mean([crowd.share[crowd.touched(query)].max(initial=0.0) for query in queries]))
-
-
-def gathered(crowd: Crowd, queries: Sequence[Query]) -> float:
-    """
-    Share of the stream that is thought to meet a query in its most crowded cell, if all are of its kind.
-
-    Half of what is thought is the crowd of all kinds, half is learned from the stream.
-    """
-    touched = np.array([crowd.touched(query) for query in queries])
-    own = touched.sum(axis=0)
-    others = max(len(queries) - 1, 1)
-    found = [float((crowd.share + np.maximum(own - 1, 0) / others)[row].max(initial=0.0)) for row in touched]
-    return math.fsum(found) / len(found) / 2
 
 
 def candidates(query: Query, crowd: Crowd) -> list[Query]:

@@ -15,12 +15,9 @@ from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Grant, Policy, Setting
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
-from laprasdp.strategy.measurement import Rows, quantize
-from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.joint import design_joint
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span
-from laprasdp.workload import Workload
-
-_FEW_COLUMNS = 2_500
 
 
 class MatrixRelease:
@@ -34,8 +31,8 @@ class MatrixRelease:
     allowance : int
         Units of the accounting that the release may use.
     gap : float
-        Relative distance from the certified optimum at which the design stops; at least 1e-2 where the
-        predictions tell very many columns apart.
+        Relative distance from the certified optimum at which the design stops, where the predictions tell
+        few columns apart.
 
     References
     ----------
@@ -45,11 +42,8 @@ class MatrixRelease:
     def __init__(self, setting: Setting, allowance: int, gap: float = 1e-4) -> None:
         self._accounting, self._rows = setting.ledger_unit, setting.unit.max_rows
         self.queries, self.allowance = setting.predictions, allowance
-        columns = Workload(self.queries).columns.values.astype(float)
-        optimum = optimize(columns, gap=gap if columns.shape[1] <= _FEW_COLUMNS else max(gap, 1e-2))
-        self.gap = optimum.gap
         mu_squared = self._accounting.mu_squared(allowance)
-        self.measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
+        self.measurement = design_joint(self.queries, gap=gap).at(mu_squared, self._rows)
         decode = self.measurement.decoding
         self.variances: Floats = np.einsum("ij,ij->i", decode, decode)
 

@@ -6,25 +6,21 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.ledger.ledger import Release
 from laprasdp.policy.crowd import busy, candidates
-from laprasdp.policy.design_product import (
-    design_product,
-    deviations,
-    finite,
-    measured_deviation,
-    posterior,
-)
+from laprasdp.policy.design_product import design_product
+from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
 from laprasdp.policy.policy import Grant, Setting
 from laprasdp.policy.primm import Primm
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.query import Query
 from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Marginals
-from laprasdp.strategy.measurement import Rows, measure, quantize
+from laprasdp.strategy.measurement import Rows, measure
 
 _SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
 _LEAST = 2**20  # units below which nothing more is measured
@@ -75,6 +71,7 @@ class PrimmProduct(Primm):
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
         before = deviations(finite(self._planned.covariance(self.design.typical)))
+        total = self._planned.variance(Query.constant(self.setting.domain, 1))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
         order = np.random.default_rng(0).permutation(len(before)).tolist()  # kinds mixed
         variances: list[float | None] = []
@@ -84,7 +81,11 @@ class PrimmProduct(Primm):
             place = order[len(variances) % len(order)]
             share = self._part(left, whole, self.design.crowded[place], position, len(variances) + 1)
             left -= share * self._busy
-            variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
+            if self.design.centred[place]:
+                each = self._part(left, whole, 1.0, position, len(variances) + 1)
+                variances.append(1 / (4 * each) + total / 4)
+            else:
+                variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
 
     def _opening(self, made: int) -> Grant | None:
@@ -94,7 +95,7 @@ class PrimmProduct(Primm):
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
-        if slack <= _LEAST or self.design.encode is None:
+        if slack <= _LEAST or self.design.joint is None:
             return None
         share = self._better_share(weights, predicted, others, slack)
         rows = self._batch_of((slack - 4) * share) if share else None
@@ -103,7 +104,7 @@ class PrimmProduct(Primm):
     def _row(self, query: Query) -> Rows | None:
         crowd = self._crowded(query)
         if not self.belief.covers(query):
-            return self._measured(query, self._allowed(query, crowd))
+            return self._measured(*self._itself_or_around(query, crowd))
         rows = [query, *candidates(query, self.design.crowd)]
         joint = self.belief.covariance(rows)
         weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
@@ -119,6 +120,25 @@ class PrimmProduct(Primm):
             if score > best and signal / (float(joint[place, place]) + noise) > _SMALL * joint[0, 0]:
                 best, chosen = score, (row, units)
         return None if chosen is None else self._measured(*chosen)
+
+    def _itself_or_around(self, query: Query, crowd: float) -> tuple[Query, int]:
+        """A query without a prior, or twice it less the total, whichever tells more; and the units for it."""
+        units = self._allowed(query, crowd)
+        high, low = int(query.weights.max()), int(query.weights.min())
+        around = query.spread(2 * query.weights - high - low).canonical()
+        wide = self._allowed(around, self._everywhere)
+        total = self.belief.variance(Query.constant(self.setting.domain, 1))
+        if wide <= _LEAST or around.is_zero or not math.isfinite(total):
+            return query, units
+        scale = (2 * query.sensitivity / around.sensitivity) ** 2  # how much more it tells
+        itself = query.sensitivity**2 / self._power(units) if units > _LEAST else math.inf
+        half = query.sensitivity**2 / self._power(wide) / scale + total * ((high + low) / 2) ** 2
+        return (around, wide) if half < itself else (query, units)
+
+    @property
+    def _everywhere(self) -> float:
+        """Share of the measurements to come that will meet one that touches every cell: the most met cell."""
+        return self._most(np.ones(len(self._touches), dtype=bool))
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         crowds = [self._crowded(query) for query in queries]
@@ -147,9 +167,11 @@ class PrimmProduct(Primm):
 
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
-        crowd = self.design.crowd
-        share = (_SEEN * crowd.share + self._touches) / (_SEEN + self.measured)
-        return float(share[crowd.touched(query)].max(initial=1 / (_SEEN + self.measured)))
+        return self._most(self.design.crowd.touched(query))
+
+    def _most(self, cells: npt.NDArray[np.bool_]) -> float:
+        share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
+        return float(share[cells].max(initial=1 / (_SEEN + self.measured)))
 
     def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
         """What one query may use of what is left where it touches."""
@@ -181,24 +203,21 @@ class PrimmProduct(Primm):
 
     def _batch_of(self, units: float) -> Rows | None:
         """The strategy for the predicted queries, as strong as so many units allow."""
-        if self.design.encode is None or units <= _LEAST:
+        if self.design.joint is None or units <= _LEAST:
             return None
-        mu_squared = self.accounting.mu_squared(int(units))
         try:
-            return quantize(
-                self.setting.predictions, self.design.encode, mu_squared, self.setting.unit.max_rows
-            )
-        except (BudgetExhausted, UnsupportedQuery):
+            return self.design.joint.at(self.accounting.mu_squared(int(units)), self.setting.unit.max_rows)
+        except BudgetExhausted:
             return None
 
     def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
-        assert self.design.encode is not None
+        assert self.design.joint is not None
         m, left = len(self.setting.predictions), self._power(slack)
         joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
         totals = []
         for share in _SHARES:
-            after = deviations(posterior(joint, self.design.encode, left * share))
+            after = deviations(posterior(joint, self.design.joint.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)
