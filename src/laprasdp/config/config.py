@@ -124,7 +124,7 @@ class Config:
             )
         return self.ledger
 
-    def plan(self, *, predictions: bool = True) -> Plan:
+    def plan(self, *, predictions: bool = True, kinds: bool = True) -> Plan:
         """
         The expected errors; with windows, of the last period.  The table is not opened.
 
@@ -132,9 +132,11 @@ class Config:
         ----------
         predictions : bool
             False plans the same session without its prediction set.
+        kinds : bool
+            Whether to tell unpredicted queries apart by their kind, which takes most of the time.
         """
         policy, names = self.policy_before(predictions=predictions)
-        return make_plan(policy, names)
+        return make_plan(policy, names, kinds=kinds)
 
     def policy_before(
         self, part: Part | None = None, *, predictions: bool = True
@@ -191,7 +193,7 @@ class Config:
             As in `plan`.
         """
         return smallest_epsilon(
-            lambda budget: self.with_budget(budget).plan(predictions=predictions),
+            lambda budget: self.with_budget(budget).plan(predictions=predictions, kinds=False),
             self.budget.delta,
             target_std,
         )

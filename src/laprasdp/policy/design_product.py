@@ -101,9 +101,10 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     independent noise.
     """
     domain, rng = setting.domain, np.random.default_rng(seed)
-    every = kinds_of_query(domain, setting.predictions, _TYPICAL, rng, setting.importance)
+    known = setting.predictions, _TYPICAL, rng, setting.importance
+    every, others = kinds_of_query(domain, *known), kinds_of_query(domain, *known)
+    crowd = crowd_of([query for queries in others.values() for query in queries[:_TYPICAL]], rng)
     kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
-    crowd = crowd_of([query for queries in kinds.values() for query in queries], rng)
     predicted = setting.predictions
     joint = design_joint(predicted, setting.importance, gap=_GAP) if predicted else None
     encode = None if joint is None else joint.encode

@@ -55,8 +55,6 @@ def kinds_of_query(
         an attribute's values, whichever.  A kind that the domain does not have is left out.
     """
     found: dict[str, tuple[Query, ...]] = {}
-    if predictions:
-        found[ALIKE] = typical_queries(domain, predictions, count, rng, importance)
     used = [axis for axis, size in enumerate(domain.shape) if size > 1]
     ordered = [axis for axis in used if is_ordered(domain, axis) and domain.shape[axis] > 2]
     for wide in range(1, min(WIDEST, len(used)) + 1):
@@ -67,6 +65,8 @@ def kinds_of_query(
     many = [axis for axis in used if domain.shape[axis] > 3]
     if many:
         found["half of the values of one attribute"] = _drawn(domain, many, 1, _half, count, rng)
+    if predictions:  # last, so that the others are the same without predictions
+        found[ALIKE] = typical_queries(domain, predictions, count, rng, importance)
     return {kind: queries for kind, queries in found.items() if queries} or {
         "all rows": (Query.constant(domain, 1),)
     }

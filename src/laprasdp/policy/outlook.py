@@ -19,6 +19,7 @@ from laprasdp.strategy.dual import Floats
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.threads import blas_threads
 
+_ALONE = 0.05  # share of the stream that is thought to meet a query that meets none of the typical ones
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
 
@@ -95,11 +96,11 @@ class Outlook:
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
-            share = met.mean(axis=0)
+            share = crowd.share + (1 - crowd.share) * self.centred.mean()
             alike = np.repeat(np.add.reduceat(met, self.starts, axis=0, dtype=float), self.sizes, axis=0)
             others = np.repeat(np.maximum(self.sizes - 1, 1), self.sizes)[:, np.newaxis]
             thought = (share + np.maximum(alike - met, 0) / others) / 2
-            self.crowded = np.where(own, thought, 0).max(axis=1)
+            self.crowded = np.where(own, thought, _ALONE).max(axis=1)
             self.centred = ~covered & (4 * (1 + self.crowded * length) > 1 + length)
         self.crowd = replace(crowd, share=share)
 

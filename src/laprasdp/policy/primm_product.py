@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,12 @@ class PrimmProduct(Primm):
             else:
                 variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
+
+    def kinds(self) -> Mapping[str, Sequence[Query]]:
+        return self.design.kinds
+
+    def settled(self) -> Sequence[object]:
+        return (*super().settled(), self.design, self._planned)
 
     def _opening(self, made: int) -> Grant | None:
         if made == 0:
