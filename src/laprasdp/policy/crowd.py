@@ -40,11 +40,21 @@ class Crowd:
         return np.broadcast_to(np.asarray(weights[index] != 0), self.share.shape)
 
 
-def crowd_of(queries: Sequence[Query], rng: np.random.Generator) -> Crowd:
-    """Draw cells from the queries, and count who touches them."""
-    shape = queries[0].domain.shape
+def crowd_of(kinds: Sequence[Sequence[Query]], rng: np.random.Generator, power: int = 1) -> Crowd:
+    """
+    Draw cells from queries of several kinds, and see who touches them.
+
+    Parameters
+    ----------
+    kinds : sequence of sequences of Query
+    rng : Generator
+    power : int
+        The share of a cell is the mean of this power over the kinds: the higher, the more does it go by the
+        kind that crowds most.
+    """
+    shape = kinds[0][0].domain.shape
     drawn = []
-    for query in queries:
+    for query in (query for queries in kinds for query in queries):
         spots = np.argwhere(query.weights)
         chosen = spots[rng.integers(len(spots), size=_SPOTS)]
         levels = rng.integers(np.array(shape)[:, np.newaxis], size=(len(shape), _SPOTS))
@@ -54,12 +64,8 @@ def crowd_of(queries: Sequence[Query], rng: np.random.Generator) -> Crowd:
         drawn.append(levels)
     cells = np.concatenate(drawn, axis=1)
     empty = Crowd(cells, np.zeros(cells.shape[1]))
-    return Crowd(cells, np.mean([empty.touched(query) for query in queries], axis=0))
-
-
-def busy(crowd: Crowd, queries: Sequence[Query]) -> float:
-    """Share of the stream that meets a query in its most crowded cell, on average."""
-    return float(np.mean([crowd.share[crowd.touched(query)].max(initial=0.0) for query in queries]))
+    shares = [np.mean([empty.touched(query) for query in queries], axis=0) for queries in kinds]
+    return Crowd(cells, np.mean(np.power(shares, power), axis=0) ** (1 / power))
 
 
 def candidates(query: Query, crowd: Crowd) -> list[Query]:

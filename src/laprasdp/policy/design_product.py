@@ -31,11 +31,12 @@ _NARROW = 4  # attributes up to which the background has all sets that queries m
 _TYPICAL = 12  # typical queries of each kind
 _ROWS = 1_000_000  # noise values that the prior may have in all
 _GAP = 1e-2
-HURT = 1.3  # times the error without predictions, that a kind of unpredicted queries may have with them
+HURT = 1.25  # times the error without predictions, that a kind of unpredicted queries may have with them
 _BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
-_STREAM = (0.02, *(share / 20 for share in range(1, 17)))
+_STREAM = (0.02, *(share / 20 for share in range(1, 20)))
 _LEAST = 0.002  # share of the stream where nothing is expected to be measured
 _UNKNOWN = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # overlaps that stand for an unknown one
+_WIDER = 1.05  # how much better a background of more attributes has to be
 _CLOSE = 1.02  # of the least hurt, where no shares keep the limit
 _WORSE = 1.12  # times the least error that predicted queries may have within the limits
 _MOVED = 0.5  # part of the stream's share that later batches bring to the predicted queries, if all are
@@ -103,7 +104,8 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     domain, rng = setting.domain, np.random.default_rng(seed)
     known = setting.predictions, _TYPICAL, rng, setting.importance
     every, others = kinds_of_query(domain, *known), kinds_of_query(domain, *known)
-    crowd = crowd_of([query for queries in others.values() for query in queries[:_TYPICAL]], rng)
+    power = 1 if len(domain) <= _NARROW else 2
+    crowd = crowd_of([queries[:_TYPICAL] for queries in others.values()], rng, power)
     kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
     predicted = setting.predictions
     joint = design_joint(predicted, setting.importance, gap=_GAP) if predicted else None
@@ -197,6 +199,7 @@ def _shares(setting: Setting, outlooks: Sequence[Outlook], limits: Floats | None
             worst.append(float((outlook.others(shares, setting.length) / limits).max()))
     errors, hurt, predicted = np.array(table), np.array(worst), np.array(own)
     scores = ((errors / errors.min(axis=0)) ** 4).mean(axis=1)
+    scores *= np.array([_WIDER**place for place, _ in candidates])
     if limits is not None:
         allowed = hurt <= max(1.0, float(hurt.min()) * _CLOSE)
         allowed &= predicted <= _WORSE * predicted[allowed].min()

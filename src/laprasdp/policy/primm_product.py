@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.ledger.ledger import Release
-from laprasdp.policy.crowd import busy, candidates
+from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
 from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
 from laprasdp.policy.policy import Grant, Setting
@@ -26,6 +25,7 @@ _SMALL = 0.01  # a measurement that gains less than this share of the variance i
 _LEAST = 2**20  # units below which nothing more is measured
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 _BETTER = 0.01  # least gain of a batch, against the total error
+_ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
 _SEEN = 20  # measured queries that the expected crowd is worth
 
 
@@ -56,7 +56,7 @@ class PrimmProduct(Primm):
         self._charged = Query.constant(setting.domain, 0)
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
-        self._busy = busy(self.design.crowd, self.design.typical)
+        self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
         self.belief = self._planned = ProductBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
@@ -132,7 +132,7 @@ class PrimmProduct(Primm):
         units = self._allowed(query, crowd)
         high, low = int(query.weights.max()), int(query.weights.min())
         around = query.spread(2 * query.weights - high - low).canonical()
-        wide = self._allowed(around, self._everywhere)
+        wide = self._allowed(around, self._crowded(around))
         total = self.belief.variance(Query.constant(self.setting.domain, 1))
         if wide <= _LEAST or around.is_zero or not math.isfinite(total):
             return query, units
@@ -140,11 +140,6 @@ class PrimmProduct(Primm):
         itself = query.sensitivity**2 / self._power(units) if units > _LEAST else math.inf
         half = query.sensitivity**2 / self._power(wide) / scale + total * ((high + low) / 2) ** 2
         return (around, wide) if half < itself else (query, units)
-
-    @property
-    def _everywhere(self) -> float:
-        """Share of the measurements to come that will meet one that touches every cell: the most met cell."""
-        return self._most(np.ones(len(self._touches), dtype=bool))
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         crowds = [self._crowded(query) for query in queries]
@@ -173,11 +168,12 @@ class PrimmProduct(Primm):
 
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
-        return self._most(self.design.crowd.touched(query))
-
-    def _most(self, cells: npt.NDArray[np.bool_]) -> float:
+        cells = self.design.crowd.touched(query)
         share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
-        return float(share[cells].max(initial=1 / (_SEEN + self.measured)))
+        found = float(share[cells].max(initial=1 / (_SEEN + self.measured)))
+        if cells.mean() < _ALL:
+            return found
+        return max(found, (_SEEN * _ALIKE + float(self._touches.max())) / (_SEEN + self.measured))
 
     def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
         """What one query may use of what is left where it touches."""
