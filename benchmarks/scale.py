@@ -42,7 +42,7 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     Yields
     ------
     dict
-        axis ("attributes", with 100 predictions; "predictions", on ten attributes), value, policy, overlap (1,
+        axis ("attributes", 100 predictions; "predictions", on ten attributes), value, policy, overlap (1,
         with the whole stream predicted; None, not known, half of it predicted; 0, no predictions),
         predicted_mae, unexpected_mae, planned_unexpected_mae (ranges of two attributes), independent_mae,
         design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,

@@ -21,8 +21,8 @@ from laprasdp.strategy.threads import blas_threads
 _RIDGE = 1e-2  # of a single query's own column, so that nearly dependent queries do not blow G up
 _MARGIN = 0.98  # squared norm that the found columns may reach: one part in fifty for those that were missed
 _STARTS = 192  # cells to climb from in a round, at most
-_FIRST, _EVERY, _LAST = 30, 8, 160  # steps before the first round of search, between rounds, and in all
-_WIDE = 600  # queries from which on rounds and steps are fewer
+_FIRST, _EVERY, _LAST = 10, 6, 124  # steps before the first round of search, between rounds, and in all
+_WIDE, _FEW = 600, 64  # queries from which on climbs are half as many, and steps only so many
 _GAP = 5e-3
 _NEW = 1.002  # squared norm, against the largest that is known, from which a column is worth adding
 
@@ -64,7 +64,7 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
     -----
     For multipliers λ of the columns, :math:`X=\sum\lambda pp^\top+\rho I` and weights :math:`D^2`,
     :math:`G=D(DXD)^{-1/2}D` is optimal for :math:`\mathrm{tr}(D^2G^{-1})`; then
-    :math:`\lambda\leftarrow\lambda\,p^\top Gp` in logarithms, with momentum, and
+    :math:`\lambda\leftarrow\lambda\,(p^\top Gp)^2` in logarithms, with momentum, and
     :math:`D_j^2=w_j/\sqrt{(G^{-1})_{jj}}` for absolute errors.  Time :math:`O(m^3+m^2p)` a step.
 
     References
@@ -85,9 +85,9 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
         found.add(cells)
         state = _Ascent(found, given)
         best: tuple[float, Floats, Floats] | None = None
-        for step in range(_LAST):
+        for step in range(_LAST if m < _WIDE else _FEW):
             encode, squares = state.step()
-            if step < _FIRST or step % _EVERY:
+            if step < _FIRST or (step - _FIRST) % _EVERY:
                 continue
             top = found.cells[np.argsort(-squares)[: starts // 2]]
             cells, norms = patterns.climb(np.concatenate([top, patterns.random(starts // 2, rng)]), encode)
@@ -155,7 +155,7 @@ class _Ascent:
         self.variances = (side**2) @ np.sqrt(power)
         encode = power[:, np.newaxis] ** -0.25 * (turn.T * deviation)
         self._squares = np.sum((values @ encode.T) ** 2, axis=1)
-        target = self._log + np.log(np.maximum(self._squares, 1e-30))
+        target = self._log + 2 * np.log(np.maximum(self._squares, 1e-30))
         self._age += 1
         self._log, self._last = target + self._age / (self._age + 3) * (target - self._last), target
         return encode, self._squares
