@@ -18,8 +18,10 @@ NAMES = {
     "accuracy": "benchmarks.accuracy",
     "design": "benchmarks.design",
     "ledger": "benchmarks.ledger",
+    "scale": "benchmarks.scale",
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
+    "streams": "benchmarks.streams",
 }
 
 

@@ -108,24 +108,38 @@ def answer_errors(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
         In its state before the stream, or after a first release; it is changed.
     asked : sequence of Query
     """
+    return [error for (error,) in statement_errors(policy, [(query,) for query in asked])]
+
+
+def statement_errors(policy: Policy, asked: Sequence[Sequence[Query]]) -> list[list[float | None]]:
+    """
+    Expected absolute error of each answer of a stream of statements of one or several queries.
+
+    Parameters
+    ----------
+    policy : Policy
+        In its state before the stream, or after a first release; it is changed.
+    asked : sequence of sequences of Query
+    """
     spent = _open(policy, policy.accounting.filter())
-    errors: list[float | None] = []
-    for query in asked:
+    errors: list[list[float | None]] = []
+    for queries in asked:
         _open(policy, spent)
-        estimate = policy.recall(query)
-        measured = estimate is None
-        if measured:
+        known = {query: policy.recall(query) for query in queries}
+        missing = [query for query, estimate in known.items() if estimate is None]
+        if missing:
             try:
-                grant = policy.grant([query])
+                grant = policy.grant(missing)
                 spent.spend(grant.charge)
             except BudgetExhausted as refusal:
-                policy.learn(Refusal((query,), str(refusal)))
-                errors.append(None)
+                policy.learn(Refusal(tuple(queries), str(refusal)))
+                errors.append([None] * len(queries))
                 continue
             policy.learn(_silent(grant, opening=False))
-            estimate = policy.latest(query)
-        policy.learn(Reply((query,), (estimate,), measured))
-        errors.append(None if estimate is None else estimate.expected_error)
+            known |= {query: policy.latest(query) for query in missing}
+        policy.learn(Reply(tuple(queries), tuple(known[query] for query in queries), bool(missing)))
+        found = [known[query] for query in queries]
+        errors.append([None if estimate is None else estimate.expected_error for estimate in found])
     return errors
 
 

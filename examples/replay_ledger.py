@@ -327,6 +327,10 @@ class Replay:
     def costs(self, measurement, *others):
         """(cell, units of μ² that the measurement costs there)."""
         factor = Fraction(self.rows**2 * 2**40, 4 ** measurement["bits"])
+        if "limit" in measurement:
+            for cell in joint(others)[2]:
+                yield cell, math.ceil(int(measurement["limit"]) * factor)
+            return
         if "sets" not in measurement:
             for cell, column in self.columns(measurement, *others):
                 yield cell, math.ceil(norm(column) * factor)

@@ -19,7 +19,9 @@ import laprasdp as lp
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.design_product import design_product, posterior, typical_queries
+from laprasdp.policy.design_product import design_product
+from laprasdp.policy.kinds import typical_queries
+from laprasdp.policy.outlook import posterior
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS, Budget

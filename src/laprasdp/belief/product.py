@@ -10,72 +10,21 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.direct import Direct, centred
 from laprasdp.queries.query import Query
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.terms import Terms, terms
 from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
 _BLOCK = 2**20  # pairs of terms looked at together
-
-
-class Terms(NamedTuple):
-    """A query as a sum of products of one function an attribute."""
-
-    coefficients: Floats  # (t,)
-    factors: dict[int, Floats]  # axis to (t, levels); 1 on the axes left out
-
-
-def terms(query: Query) -> Terms:
-    """
-    A query as a sum of rank-one terms: its non-zero fibres along the axis that has the fewest.
-
-    A conjunction is one term; a query over one attribute too.
-    """
-    weights = tensor_of(query)
-    if not query.axes:
-        return Terms(np.array([float(weights)]), {})
-    along = int(np.argmin([np.count_nonzero(weights.any(axis=place)) for place in range(weights.ndim)]))
-    fibres = np.moveaxis(weights, along, -1)
-    used = np.asarray(fibres.any(axis=-1))
-    if not used.any():
-        return Terms(np.zeros(1), {})
-    factors = {query.axes[along]: fibres[used].astype(float)[:, query.labels[along]]}
-    others = [place for place in range(weights.ndim) if place != along]
-    for column, place in zip(np.argwhere(used).T, others, strict=True):
-        factors[query.axes[place]] = (query.labels[place] == column[:, np.newaxis]).astype(float)
-    return Terms(np.ones(np.count_nonzero(used)), factors)
-
-
-@dataclass
-class _Direct:
-    """An estimate that rests on the query's own measurements: ``q + Σ noise_t · z_t``."""
-
-    value: float
-    noise: dict[int, Floats]  # release to (r,) weights on its noise
-    mixed: bool  # the release's rows also say something about queries that have a prior
-
-    @property
-    def variance(self) -> float:
-        return self.covariance(self)
-
-    def covariance(self, other: _Direct) -> float:
-        return sum(float(self.noise[t] @ other.noise[t]) for t in self.noise.keys() & other.noise.keys())
-
-    def joined(self, other: _Direct) -> _Direct:
-        """Both, weighted by inverse variance; their noises are independent."""
-        share = other.variance / (self.variance + other.variance)
-        noise = {t: part * share for t, part in self.noise.items()}
-        noise |= {t: part * (1 - share) for t, part in other.noise.items()}
-        return _Direct(self.value * share + other.value * (1 - share), noise, self.mixed or other.mixed)
 
 
 class _Basis:
@@ -130,7 +79,8 @@ class ProductBelief:
     :math:`V=L^{-1}B` with :math:`LL^\top=B\,cov\,B^\top+I`: a query costs one product with V, a row
     one more row of V.  A query with a part outside every subspace of the prior has no prior: its own
     measurements are its estimate, and what a release says about the others is taken with that query
-    projected out, which is exact for an improper prior on it.
+    projected out, which is exact for an improper prior on it.  Such a query q is also known from a
+    measurement of 2q less the number of rows, of which the prior knows.
 
     References
     ----------
@@ -151,7 +101,7 @@ class ProductBelief:
         self._whitened: Floats = np.zeros((0, 0))  # V, with room to grow
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
         self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
-        self._direct: dict[str, _Direct] = {}
+        self._direct: dict[str, Direct] = {}
         self._releases = 0
 
     @property
@@ -184,8 +134,11 @@ class ProductBelief:
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """Unbiased value (NaN after a rehearsal) and exact variance, or None where nothing is known."""
         if not self.covers(query):
-            own = self._direct.get(query.key)
-            return None if own is None else (own.value, own.variance)
+            own = self._own(query)
+            if own is None:
+                return None
+            rows, spread = self._rows_known if own.total else (0.0, 0.0)
+            return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
         mean, variance = self._prior(query)
         seen = self._seen(query)
         return mean + float(seen @ self._surprise), _left(variance, seen)
@@ -207,7 +160,11 @@ class ProductBelief:
         """
         joint = np.zeros((len(queries), len(queries)))
         known = [i for i, query in enumerate(queries) if self.covers(query)]
-        own = {i: self._direct.get(q.key) for i, q in enumerate(queries) if i not in known}
+        own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
+        rows, spread = np.zeros(len(queries)), 0.0
+        if any(mine is not None and mine.total for mine in own.values()):
+            beside = self.covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
+            rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
             asked, found = _Basis(self.prior.domain.shape), [terms(queries[i]) for i in known]
             for each in found:
@@ -221,9 +178,10 @@ class ProductBelief:
             if mine is None:
                 joint[i, i] = np.inf
                 continue
-            joint[i, known] = joint[known, i] = np.nan if mine.mixed else 0.0
+            joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
             for j, theirs in own.items():
-                joint[i, j] = mine.covariance(theirs) if theirs is not None else joint[i, j]
+                if theirs is not None:
+                    joint[i, j] = mine.covariance(theirs) + mine.total * theirs.total * spread
         return joint
 
     def covers(self, query: Query) -> bool:
@@ -243,6 +201,18 @@ class ProductBelief:
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
         other._direct = dict(self._direct)
         return other
+
+    def _own(self, query: Query) -> Direct | None:
+        """What the query's own measurements say of it, or those of half of it around the total."""
+        base, scale, shift = centred(query)
+        found = self._direct.get(base.key)
+        return None if found is None else found.scaled(scale, shift)
+
+    @property
+    def _rows_known(self) -> tuple[float, float]:
+        """Mean and variance of the number of rows."""
+        known = self.estimate(Query.constant(self.prior.domain, 1))
+        return (0.0, np.inf) if known is None else known
 
     @property
     def _factor(self) -> Floats:  # V, (k, b)
@@ -299,11 +269,11 @@ class ProductBelief:
             self._releases += 1
             mixed = bool(((rows[:, spanned] != 0).any(axis=1) & (rows[:, open_] != 0).any(axis=1)).any())
             for place, weights in zip(open_, _decoded(measurement, rows, open_), strict=False):
-                own, key = (
-                    _Direct(float(weights @ values), {self._releases: weights}, mixed),
-                    queries[place].key,
-                )
-                self._direct[key] = self._direct[key].joined(own) if key in self._direct else own
+                base, scale, shift = centred(queries[place])
+                own = Direct(float(weights @ values), -shift, {self._releases: weights}, mixed)
+                own, before = own.scaled(1 / scale), self._direct.get(base.key)
+                spread = self._rows_known[1] if before is not None else 0.0
+                self._direct[base.key] = own if before is None else before.joined(own, spread)
             untouched = (rows[:, open_] == 0).all(axis=1)
             free = scipy.linalg.null_space(rows[:, open_].T).T if mixed else np.eye(len(rows))[untouched]
             rows, values = free @ rows, free @ values

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from laprasdp.cli.show import console, records, table
+from laprasdp.cli.show import console, records, say, table
 from laprasdp.config import Config, read_config
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.pacing.competitive import TYPICAL
@@ -32,12 +32,16 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
     worth = _worth(config, planned, alone)
     if as_json:
         row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}
-        print(json.dumps(row | {"without_predictions": alone.row(), "predictions_worth": worth}))
+        row |= {"without_predictions": alone.row(), "predictions_worth": worth}
+        print(json.dumps(row | {"warnings": list(planned.losses(alone))}))
     else:
         if target_std is not None:
             _print_aim(planned, target_std, aim["without_predictions_epsilon"])
         _print(config, planned, alone)
+        _print_kinds(planned, alone)
         _print_worth(config, planned, worth)
+        for loss in planned.losses(alone):
+            say(f"lapras: warning: these predictions lose to none: {loss}")
     return 0
 
 
@@ -109,12 +113,30 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
     screen.print(lines)
 
 
+def _print_kinds(planned: Plan, alone: Plan) -> None:
+    """What unpredicted queries would see, by their kind."""
+    if planned.range_mae is None:
+        return
+    least, most = planned.range_mae
+    before = {kind.kind: kind.mae for kind in alone.kinds}
+    kinds = table(
+        ">mean error", *([">without predictions"] if planned.predicted else []), "unpredicted queries"
+    )
+    for kind in planned.kinds:
+        without = [records(before.get(kind.kind))] if planned.predicted else []
+        kinds.add_row(records(kind.mae), *without, kind.kind)
+    screen = console()
+    screen.print(f"\nUnpredicted queries by kind: {records(least)} to {records(most)} (source: measured)")
+    screen.print(kinds)
+
+
 def _worth(config: Config, planned: Plan, alone: Plan) -> dict[str, float | None] | None:
     """Mean error of a stream with the predictions, without, and if they came true to the last statement."""
     if not planned.predicted:
         return None
     known = None if config.stream.overlap is None else planned.mae_at(config.stream.overlap)
-    perfect = replace(config, stream=replace(config.stream, overlap=1.0)).plan().mae_at(1.0)
+    sure = replace(config, stream=replace(config.stream, overlap=1.0))
+    perfect = sure.plan(kinds=False).mae_at(1.0)
     return {"with": known, "without": alone.streams[0].mae, "oracle": perfect}
 
 

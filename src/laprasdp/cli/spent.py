@@ -86,4 +86,9 @@ def forecast_words(rest: Rehearsal) -> str:
     first, last = records(rest.first), records(rest.last)
     course = "" if first == last else f", {first} at first and {last} in the end"
     std = f"a standard deviation of about {records(rest.mean)}{course}"
-    return f"{many} further typical queries fit{known}.\nThey have {std}."
+    kinds = sorted(rest.kinds.items(), key=lambda kind: kind[1])
+    span = ""
+    if len(kinds) > 1:
+        (best, least), (worst, most) = kinds[0], kinds[-1]
+        span = f"\nBy kind: {records(least)} for {best}, to {records(most)} for {worst}."
+    return f"{many} further typical queries fit{known}.\nThey have {std}.{span}"

@@ -137,7 +137,7 @@ class Config:
             )
         return self.ledger
 
-    def plan(self, *, predictions: bool = True) -> Plan:
+    def plan(self, *, predictions: bool = True, kinds: bool = True) -> Plan:
         """
         The expected errors; with windows, of the last period.  The table is not opened.
 
@@ -145,6 +145,8 @@ class Config:
         ----------
         predictions : bool
             False plans the same session without its prediction set.
+        kinds : bool
+            Whether to tell unpredicted queries apart by their kind, which takes most of the time.
 
         Raises
         ------
@@ -154,7 +156,7 @@ class Config:
         policy, names = self.policy_before(predictions=predictions)
         if predictions:
             check_promise(policy)
-        return make_plan(policy, names)
+        return make_plan(policy, names, kinds=kinds)
 
     def policy_before(
         self, part: Part | None = None, *, predictions: bool = True
@@ -199,7 +201,9 @@ class Config:
             As in `plan`.
         """
         return smallest_epsilon(
-            lambda budget: make_plan(*self.with_budget(budget).policy_before(predictions=predictions)),
+            lambda budget: make_plan(
+                *self.with_budget(budget).policy_before(predictions=predictions), kinds=False
+            ),
             self.budget.delta,
             target_std,
         )

@@ -14,14 +14,11 @@ from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
-from laprasdp.queries.workload import Workload
 from laprasdp.record.entries import Entry, Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.measurement import Rows, quantize
-from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.joint import design_joint
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span
-
-_FEW_COLUMNS = 2_500
 
 
 class MatrixRelease:
@@ -35,8 +32,8 @@ class MatrixRelease:
     allowance : int
         Units of the accounting that the release may use.
     gap : float
-        Relative distance from the certified optimum at which the design stops; at least 1e-2 where the
-        predictions tell very many columns apart.
+        Relative distance from the certified optimum at which the design stops, where the predictions tell
+        few columns apart.
 
     References
     ----------
@@ -46,11 +43,8 @@ class MatrixRelease:
     def __init__(self, setting: Setting, allowance: int, gap: float = 1e-4) -> None:
         self._accounting, self._rows = setting.ledger_unit, setting.unit.max_rows
         self.queries, self.allowance = setting.predictions, allowance
-        columns = Workload(self.queries).columns.values.astype(float)
-        optimum = optimize(columns, gap=gap if columns.shape[1] <= _FEW_COLUMNS else max(gap, 1e-2))
-        self.gap = optimum.gap
         mu_squared = self._accounting.mu_squared(allowance)
-        self.measurement = quantize(self.queries, optimum.encode, mu_squared, self._rows)
+        self.measurement = design_joint(self.queries, gap=gap).at(mu_squared, self._rows)
         decode = self.measurement.decoding
         self.variances: Floats = np.einsum("ij,ij->i", decode, decode)
 

@@ -7,7 +7,7 @@ looks.  So a state can be rebuilt from a ledger, and a failure between decision 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -185,6 +185,14 @@ class Policy(ABC):
         list of float or None
             For each unpredicted one, the variance of a 0/1 query; None where it would be refused.
         """
+
+    def kinds(self) -> Mapping[str, Sequence[Query]]:
+        """Queries of every kind that nobody predicted, where errors depend on the kind; public."""
+        return {}
+
+    def settled(self) -> Sequence[object]:
+        """Parts of the state that never change, so that copies may share them."""
+        return (self.setting, self.accounting)
 
     def covariance(self, queries: Sequence[Query]) -> Floats | None:
         """(m, m) joint covariance of what is known of several queries now; None where it is not kept."""

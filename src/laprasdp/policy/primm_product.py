@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
-from laprasdp.policy.design_product import (
-    busy,
-    design_product,
-    deviations,
-    finite,
-    measured_deviation,
-    posterior,
-)
+from laprasdp.policy.crowd import candidates
+from laprasdp.policy.design_product import design_product
+from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.kronecker import Marginals, tensor_of
-from laprasdp.strategy.measurement import Rows, measure, quantize
+from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.measurement import Rows, measure
 
 _SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
 _LEAST = 2**20  # units below which nothing more is measured
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 _BETTER = 0.01  # least gain of a batch, against the total error
+_ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
 _SEEN = 20  # measured queries that the expected crowd is worth
-_GAIN = 4.0  # most that a row of weights ±1 tells, against one of 0 and 1
 
 
 class PrimmProduct(Primm):
@@ -62,7 +57,7 @@ class PrimmProduct(Primm):
         self._charged = Query.constant(setting.domain, 0)
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
-        self._busy = busy(self.design.crowd, self.design.typical)
+        self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
         self.belief = self._planned = ProductBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
@@ -77,16 +72,28 @@ class PrimmProduct(Primm):
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
         before = deviations(finite(self._planned.covariance(self.design.typical)))
+        total = self._planned.variance(Query.constant(self.setting.domain, 1))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
+        order = np.random.default_rng(0).permutation(len(before)).tolist()  # kinds mixed
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
                 continue
-            share = self._part(left, whole, self._busy, position, len(variances) + 1)
+            place = order[len(variances) % len(order)]
+            share = self._part(left, whole, self.design.crowded[place], position, len(variances) + 1)
             left -= share * self._busy
-            place = len(variances) % len(before)
-            variances.append(float(measured_deviation(before[place : place + 1], share)[0] ** 2))
+            if self.design.centred[place]:
+                each = self._part(left, whole, 1.0, position, len(variances) + 1)
+                variances.append(1 / (4 * each) + total / 4)
+            else:
+                variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
+
+    def kinds(self) -> Mapping[str, Sequence[Query]]:
+        return self.design.kinds
+
+    def settled(self) -> Sequence[object]:
+        return (*super().settled(), self.design, self._planned)
 
     def _opening(self, made: int) -> Grant | None:
         if made == 0:
@@ -95,7 +102,7 @@ class PrimmProduct(Primm):
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
-        if slack <= _LEAST or self.design.encode is None:
+        if slack <= _LEAST or self.design.joint is None:
             return None
         share = self._better_share(weights, predicted, others, slack)
         rows = self._batch_of((slack - 4) * share) if share else None
@@ -104,8 +111,8 @@ class PrimmProduct(Primm):
     def _row(self, query: Query) -> Rows | None:
         crowd = self._crowded(query)
         if not self.belief.covers(query):
-            return self._measured(query, self._allowed(query, crowd))
-        rows = [query, *self._candidates(query)]
+            return self._measured(*self._itself_or_around(query, crowd))
+        rows = [query, *candidates(query, self.design.crowd)]
         joint = self.belief.covariance(rows)
         weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
         best, chosen = 0.0, None
@@ -120,6 +127,20 @@ class PrimmProduct(Primm):
             if score > best and signal / (float(joint[place, place]) + noise) > _SMALL * joint[0, 0]:
                 best, chosen = score, (row, units)
         return None if chosen is None else self._measured(*chosen)
+
+    def _itself_or_around(self, query: Query, crowd: float) -> tuple[Query, int]:
+        """A query without a prior, or twice it less the total, whichever tells more; and the units for it."""
+        units = self._allowed(query, crowd)
+        high, low = int(query.weights.max()), int(query.weights.min())
+        around = query.spread(2 * query.weights - high - low).canonical()
+        wide = self._allowed(around, self._crowded(around))
+        total = self.belief.variance(Query.constant(self.setting.domain, 1))
+        if wide <= _LEAST or around.is_zero or not math.isfinite(total):
+            return query, units
+        scale = (2 * query.sensitivity / around.sensitivity) ** 2  # how much more it tells
+        itself = query.sensitivity**2 / self._power(units) if units > _LEAST else math.inf
+        half = query.sensitivity**2 / self._power(wide) / scale + total * ((high + low) / 2) ** 2
+        return (around, wide) if half < itself else (query, units)
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         crowds = [self._crowded(query) for query in queries]
@@ -148,9 +169,12 @@ class PrimmProduct(Primm):
 
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
-        crowd = self.design.crowd
-        share = (_SEEN * crowd.share + self._touches) / (_SEEN + self.measured)
-        return float(share[crowd.touched(query)].max(initial=1 / (_SEEN + self.measured)))
+        cells = self.design.crowd.touched(query)
+        share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
+        found = float(share[cells].max(initial=1 / (_SEEN + self.measured)))
+        if cells.mean() < _ALL:
+            return found
+        return max(found, (_SEEN * _ALIKE + float(self._touches.max())) / (_SEEN + self.measured))
 
     def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
         """What one query may use of what is left where it touches."""
@@ -180,47 +204,25 @@ class PrimmProduct(Primm):
         except BudgetExhausted:
             return None
 
-    def _candidates(self, query: Query) -> list[Query]:
-        """
-        Other rows that tell of the query: what a known sum leaves, and the difference of the two sides.
-
-        For each attribute, and for all together, the sum over it is taken as known: the rest of the sum has
-        the same error, and the difference of the two sides twice the signal.
-        """
-        tensor, crowd = tensor_of(query), self.design.crowd
-        own = max(float(crowd.touched(query).mean()), 1e-9)
-        found: dict[str, Query] = {}
-        sides = [(place,) for place in range(tensor.ndim)]
-        for axes in [*sides, tuple(range(tensor.ndim))] if tensor.ndim > 1 else sides:
-            high, low = tensor.max(axis=axes, keepdims=True), tensor.min(axis=axes, keepdims=True)
-            for weights, most in ((2 * tensor - high - low, _GAIN), (high + low - tensor, 1.0)):
-                row = query.spread(weights).canonical()
-                if not row.is_zero and float(crowd.touched(row).mean()) < most * own:
-                    found[row.key] = row
-        return list(found.values())
-
     def _batch_of(self, units: float) -> Rows | None:
         """The strategy for the predicted queries, as strong as so many units allow."""
-        if self.design.encode is None or units <= _LEAST:
+        if self.design.joint is None or units <= _LEAST:
             return None
-        mu_squared = self.accounting.mu_squared(int(units))
         try:
-            return quantize(
-                self.setting.predictions, self.design.encode, mu_squared, self.setting.unit.max_rows
-            )
-        except (BudgetExhausted, UnsupportedQuery):
+            return self.design.joint.at(self.accounting.mu_squared(int(units)), self.setting.unit.max_rows)
+        except BudgetExhausted:
             return None
 
     def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
-        assert self.design.encode is not None
+        assert self.design.joint is not None
         m, left = len(self.setting.predictions), self._power(slack)
         joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
         totals = []
         for share in _SHARES:
-            after = deviations(posterior(joint, self.design.encode, left * share))
+            after = deviations(posterior(joint, self.design.joint.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
-            rest = float(measured_deviation(after[m:], each).mean()) if others else 0.0
+            rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)
         place = int(np.argmin(totals))
         return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

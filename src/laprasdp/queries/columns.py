@@ -89,18 +89,20 @@ class Columns:
         return classes.spread(amounts[state])
 
 
-def distinct_columns(queries: Sequence[Query]) -> Columns:
+def distinct_columns(queries: Sequence[Query], most: int = MAX_COLUMNS) -> Columns:
     """
     Merge the cells on which all queries agree.
 
     Parameters
     ----------
     queries : sequence of m queries over one domain
+    most : int
+        Refuse more distinct columns than this.
 
     Raises
     ------
     UnsupportedQuery
-        More than ``MAX_COLUMNS`` distinct columns, or fewer with more than 134 queries.
+        More than `most` distinct columns, or fewer with more than 134 queries.
 
     Notes
     -----
@@ -109,7 +111,7 @@ def distinct_columns(queries: Sequence[Query]) -> Columns:
     """
     domain = queries[0].domain
     axes = sorted({axis for query in queries for axis in query.axes})
-    limit = min(MAX_COLUMNS, _ENTRIES // len(queries))
+    limit = min(most, _ENTRIES // len(queries))
     _check(domain, axes, _least(queries), limit)
     trees = [_transitions(query) for query in queries]
     states = np.zeros((1, len(queries)), dtype=np.uint32)

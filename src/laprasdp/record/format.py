@@ -30,6 +30,7 @@ from laprasdp.record.integers import (
     write_integer,
     write_integers,
 )
+from laprasdp.strategy.clipped import Clipped
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
 
@@ -137,6 +138,8 @@ def write_measurement(measurement: Measurement) -> Form:
         queries = [write_query(query) for query in measurement.queries]
         if isinstance(measurement.matrix, int):
             return {**form, "queries": queries, "multiple": write_integer(measurement.matrix)}
+        if isinstance(measurement, Clipped):
+            form["limit"] = write_integer(measurement.limit)
         return {**form, "queries": queries, "matrix": _write_matrix(measurement.matrix)}
     assert isinstance(measurement, Marginals)
     names = measurement.domain.names
@@ -165,7 +168,10 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
     queries = tuple(read_query(query, domain) for query in form["queries"])
     if "multiple" in form:
         return Rows(queries, read_integer(form["multiple"]), **noise)
-    return Rows(queries, np.array(_read_matrix(form["matrix"]), dtype=object), **noise)
+    matrix = np.array(_read_matrix(form["matrix"]), dtype=object)
+    if "limit" in form:
+        return Clipped(queries, matrix, limit=read_integer(form["limit"]), **noise)
+    return Rows(queries, matrix, **noise)
 
 
 def units_of(charge: Charge) -> int:

@@ -15,12 +15,16 @@ import numpy as np
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.limits import LEAST_EPSILON
 from laprasdp.policy.policy import Policy
+from laprasdp.policy.rollout import opened, play
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
 from laprasdp.queries.prediction import describe
 
 OVERLAPS = tuple(i / 10 for i in range(11))
+HURT = 1.3
+"""Times the error without predictions, above which the plan warns."""
+
 _ARRIVALS = 4_000  # an expectation over random orders is averaged over about this many arrivals
 
 
@@ -62,6 +66,23 @@ class PlannedStream:
 
 
 @dataclass(frozen=True)
+class PlannedKind:
+    """
+    Unpredicted queries of one kind, the first of a stream of nothing else.
+
+    Attributes
+    ----------
+    kind : str
+    std, mae : float or None
+        Mean standard deviation and expected absolute error; None where one of them would be refused.
+    """
+
+    kind: str
+    std: float | None
+    mae: float | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """
     Expected errors by source, computed from public settings; nothing is spent and no data is read.
@@ -78,6 +99,8 @@ class Plan:
         Independent noise for every 0/1 query of the stream, at the same (ε, δ).
     approximate : bool
         What the streams say of unpredicted queries is an estimate, because it depends on which ones come.
+    kinds : tuple of PlannedKind
+        What unpredicted queries would see by their kind, where that matters.
     """
 
     policy: str
@@ -90,6 +113,7 @@ class Plan:
     independent_basic_mae: float
     independent_gaussian_mae: float
     approximate: bool = False
+    kinds: tuple[PlannedKind, ...] = ()
 
     @property
     def predicted_mae(self) -> float | None:
@@ -119,6 +143,33 @@ class Plan:
         places, errors = np.array(known).T
         return float(np.interp(overlap, places, errors))
 
+    @property
+    def range_mae(self) -> tuple[float, float] | None:
+        """Least and largest error of unpredicted queries over their kinds."""
+        known = [kind.mae for kind in self.kinds if kind.mae is not None]
+        return (min(known), max(known)) if known else None
+
+    def losses(self, alone: Plan) -> tuple[str, ...]:
+        """
+        What is worse than without predictions: sentences for a warning.
+
+        Parameters
+        ----------
+        alone : Plan
+            Of the same budget without predictions.
+        """
+        before, found = {kind.kind: kind.mae for kind in alone.kinds}, []
+        for kind in self.kinds:
+            without = before.get(kind.kind)
+            if without is None or kind.mae is None:
+                continue
+            if kind.mae > HURT * without:
+                found.append(f"{kind.kind}: {kind.mae:.3g} with the predictions, {without:.3g} without them")
+        predicted, whole = self.predicted_mae, alone.streams[0].mae
+        if predicted is not None and whole is not None and predicted > whole:
+            found.append(f"predicted queries: {predicted:.3g}; {whole:.3g} for any query without predictions")
+        return tuple(found)
+
     def row(self) -> dict[str, Any]:
         """The plan as plain data, as ``--json`` prints it."""
         return {
@@ -132,12 +183,13 @@ class Plan:
             "predicted_std": self.predicted_std,
             "independent_basic_mae": self.independent_basic_mae,
             "independent_gaussian_mae": self.independent_gaussian_mae,
+            "kinds": [vars(kind) for kind in self.kinds],
             "streams": [vars(stream) for stream in self.streams],
             "predicted": [vars(query) for query in self.predicted],
         }
 
 
-def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Plan:
+def make_plan(policy: Policy, names: Sequence[str] = (), *, kinds: bool = True, seed: int = 0) -> Plan:
     """
     Expected errors under `policy`.
 
@@ -147,6 +199,8 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
         Its state before the stream.
     names : sequence of str, optional
         How to call the predicted queries, one each.
+    kinds : bool
+        Whether to tell unpredicted queries apart by their kind, which takes most of the time.
     seed : int
         Orders of arrival are drawn with this seed; nothing private is simulated.
     """
@@ -173,6 +227,7 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, seed: int = 0) -> Pl
         basic,
         mean_absolute(rows * math.sqrt(length) / budget.mu),
         approximate=policy.name == "primm",
+        kinds=_kinds(policy) if kinds else (),
     )
 
 
@@ -281,6 +336,19 @@ def _rounded_up(epsilon: float) -> float:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+def _kinds(policy: Policy) -> tuple[PlannedKind, ...]:
+    """Every kind of unpredicted query, played to the policy by itself."""
+    kinds, found = policy.kinds(), []
+    before = opened(policy) if kinds else policy
+    for kind, queries in kinds.items():
+        variances = play(before, queries)
+        stds = [math.sqrt(variance) for variance in variances if variance is not None]
+        whole = len(stds) == len(variances)
+        mean = _mean(stds) if whole else None
+        found.append(PlannedKind(kind, mean, None if mean is None else expected_error(mean, policy.law)))
+    return tuple(found)
 
 
 def _stream(policy: Policy, predicted: float | None, overlap: float, seed: int) -> PlannedStream:

@@ -16,7 +16,7 @@ import numpy as np
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.limits import REHEARSED
-from laprasdp.policy.design_product import typical_queries
+from laprasdp.policy.kinds import kinds_of_query
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.unit import PrivacyUnit
@@ -34,9 +34,8 @@ class Rehearsal:
     """
     What typical queries would get from now on, one after another.
 
-    They are like the predicted ones with other constants, but none that was predicted or asked; where there
-    are not enough of those, conjunctions over few attributes.  Which ones come, and in what order, changes
-    the figures.
+    They are of every kind in turn (`laprasdp.policy.kinds`), but none that was predicted or asked.  Which
+    ones come, and in what order, changes the figures.
 
     Attributes
     ----------
@@ -46,11 +45,14 @@ class Rehearsal:
         How many of them would be answered from what is known by then, and charged nothing.
     more : bool
         It was not rehearsed until something was refused, so more may fit.
+    kinds : mapping of str to float
+        Mean standard deviation of each kind that would be answered.
     """
 
     stds: tuple[float, ...]
     free: int
     more: bool
+    kinds: Mapping[str, float]
 
     @property
     def queries(self) -> int:
@@ -81,6 +83,7 @@ class Rehearsal:
             "mean_std": self.mean,
             "first_std": self.first,
             "last_std": self.last,
+            "kinds": dict(self.kinds),
         }
 
 
@@ -115,8 +118,8 @@ def rehearse(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
             transaction.append(kept.entry)
     table = Empty(setting.domain, setting.unit)
     session = Session(table, policy, noise=_Silence(), ledger=ledger, public=True)
-    answers, more = list[Answer](), True
-    for query in _new_queries(setting, entries, np.random.default_rng(seed)):
+    answers, more, kinds = list[Answer](), True, dict[str, list[float]]()
+    for kind, query in _new_queries(setting, entries, np.random.default_rng(seed)):
         try:
             answer = session.ask(query)
         except BudgetExhausted:
@@ -124,21 +127,27 @@ def rehearse(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
             break
         assert isinstance(answer, Answer)
         answers.append(answer)
+        kinds.setdefault(kind, []).append(answer.std)
     free = sum(answer.charge == 0 for answer in answers)
-    return Rehearsal(tuple(answer.std for answer in answers), free, more)
+    means = {kind: math.fsum(stds) / len(stds) for kind, stds in kinds.items()}
+    return Rehearsal(tuple(answer.std for answer in answers), free, more, means)
 
 
-def _new_queries(setting: Setting, entries: Sequence[Kept], rng: np.random.Generator) -> list[Query]:
-    """Distinct typical queries that were neither predicted nor answered."""
+def _new_queries(
+    setting: Setting, entries: Sequence[Kept], rng: np.random.Generator
+) -> list[tuple[str, Query]]:
+    """Distinct queries of every kind in turn, with their kind, that were neither predicted nor answered."""
     known = {query.key for query in setting.predictions}
     replies = [kept.entry for kept in entries if isinstance(kept.entry, Reply)]
     known.update(query.key for reply in replies for query in reply.queries)
     importance = setting.importance if setting.predictions else None
-    drawn = [
-        *typical_queries(setting.domain, setting.predictions, 4 * REHEARSED, rng, importance),
-        *typical_queries(setting.domain, (), 4 * REHEARSED, rng),
-    ]
-    return list({query.key: query for query in drawn if query.key not in known}.values())[:REHEARSED]
+    drawn = kinds_of_query(setting.domain, setting.predictions, REHEARSED, rng, importance)
+    found: dict[str, tuple[str, Query]] = {}
+    for place in range(max(map(len, drawn.values()))):
+        for kind, queries in drawn.items():
+            if place < len(queries) and queries[place].key not in known:
+                found.setdefault(queries[place].key, (kind, queries[place]))
+    return list(found.values())[:REHEARSED]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,153 @@
+"""Growth with the table and the prediction set: errors from exact variances; a session's time and memory."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import laprasdp as lp
+from benchmarks.accuracy import one_thread
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.rollout import play
+from laprasdp.policy.setting import Setting
+from laprasdp.privacy.gaussian import mean_absolute
+from laprasdp.queries.query import Query
+from laprasdp.stream.plan import make_plan
+
+LEVELS, HORIZON, ROWS = 10, 100, 100_000
+BUDGET = lp.Budget(1.0, 1e-6)
+ATTRIBUTES, SIZES = (2, 4, 6, 8, 10, 15), (10, 100, 300, 1_000)
+OVERLAPS = (1.0, None, 0.0)  # all predicted, unknown, nothing predicted
+
+
+def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
+    """
+    Tables of ten-level attributes, S = 100, ε = 1, δ = 1e-6; conjunctions of ranges of one to three.
+
+    Parameters
+    ----------
+    full : bool
+        Also 15 attributes with 1,000 predictions.
+    quick : bool
+        4, 10 and 15 attributes; 1,000 predictions.
+
+    Yields
+    ------
+    dict
+        axis ("attributes", 100 predictions; "predictions", on ten attributes), value, policy, overlap (1,
+        with the whole stream predicted; None, not known, half of it predicted; 0, no predictions),
+        predicted_mae, unexpected_mae, planned_unexpected_mae (ranges of two attributes), independent_mae,
+        design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
+        ask_p99_ms, peak_mib.  Times are of the processor.
+    """
+    attributes = (4, 10, 15) if quick else ATTRIBUTES
+    sizes = (1_000,) if quick else SIZES
+    cells = [("attributes", value, value, 100) for value in attributes]
+    cells += [("predictions", value, 10, value) for value in sizes]
+    cells += [("predictions", 1_000, 15, 1_000)] if full else []
+    context = multiprocessing.get_context("spawn")
+    for axis, value, wide, count in cells:
+        for overlap in OVERLAPS:
+            if overlap == 0.0 and axis == "predictions":
+                continue
+            with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:  # its memory is its own
+                yield pool.submit(_row, axis, value, wide, count, overlap).result()
+
+
+def _row(axis: str, value: int, wide: int, count: int, overlap: float | None) -> dict[str, Any]:
+    domain = lp.Domain(**{f"a{i:02d}": lp.Integers(0, LEVELS - 1) for i in range(wide)})
+    drawn = conjunctions(domain, count + HORIZON, np.random.default_rng(3))
+    predicted, others = drawn[:count] if overlap != 0.0 else (), drawn[count:]
+    began = time.process_time()
+    given = Setting(domain, BUDGET, HORIZON, predicted, overlap=overlap if predicted else None)
+    policy = policy_named("primm", given)
+    designed = time.process_time()
+    plan = make_plan(policy)
+    planned = time.process_time()
+    kinds = {kind.kind: kind.mae for kind in plan.kinds}
+    stream = _stream(predicted, others, overlap)
+    known, new = _errors(policy, stream)
+    opened, asks = _session(domain, given, stream)
+    return {
+        "axis": axis,
+        "value": value,
+        "policy": "primm",
+        "overlap": overlap,
+        "predicted_mae": known,
+        "unexpected_mae": new,
+        "planned_unexpected_mae": kinds.get("a range of two attributes"),
+        "independent_mae": round(mean_absolute(math.sqrt(max(HORIZON, count)) / BUDGET.mu), 2),
+        "design_seconds": round(designed - began, 2),
+        "open_seconds": round(opened, 2),
+        "plan_seconds": round(planned - designed, 2),
+        "ask_p50_ms": round(float(np.percentile(asks, 50)), 2),
+        "ask_p99_ms": round(float(np.percentile(asks, 99)), 2),
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def conjunctions(domain: lp.Domain, count: int, rng: np.random.Generator) -> tuple[Query, ...]:
+    """Distinct ranges of one to three attributes, none of them all of an attribute."""
+    found: dict[Query, None] = {}
+    while len(found) < count:
+        axes = rng.choice(len(domain), int(rng.integers(1, min(3, len(domain)) + 1)), replace=False)
+        labels = {}
+        for axis in axes.tolist():
+            low, high = np.sort(rng.integers(0, domain.shape[axis], 2)).tolist()
+            place = np.arange(domain.shape[axis])
+            labels[domain.names[axis]] = (place >= low) & (place <= high)
+        if not any(column.all() for column in labels.values()):
+            weights = np.zeros((2,) * len(axes), dtype=np.int64)
+            weights[(1,) * len(axes)] = 1
+            found[Query(domain, labels, weights)] = None
+    return tuple(found)
+
+
+def _stream(predicted: Sequence[Query], others: Sequence[Query], overlap: float | None) -> list[Query]:
+    rng = np.random.default_rng(4)
+    hits = HORIZON if overlap == 1.0 else 0 if overlap == 0.0 else HORIZON // 2
+    places = rng.permutation(len(predicted))[:hits] if predicted else []
+    mixed = [*(predicted[place] for place in places), *others[: HORIZON - hits]]
+    return [mixed[place] for place in rng.permutation(len(mixed))]
+
+
+def _errors(policy: Policy, stream: Sequence[Query]) -> tuple[float | None, float | None]:
+    """Mean error of the predicted queries of a stream, and of the others."""
+    own, found = set(policy.setting.predictions), {True: list[float](), False: list[float]()}
+    for query, variance in zip(stream, play(policy, stream), strict=True):
+        if variance is not None:
+            found[query in own].append(mean_absolute(math.sqrt(variance)))
+    known, new = (round(math.fsum(each) / len(each), 2) if each else None for each in found.values())
+    return known, new
+
+
+def _session(domain: lp.Domain, given: Setting, stream: Sequence[Query]) -> tuple[float, list[float]]:
+    """Seconds until the first answer over 100,000 rows, and milliseconds of each other."""
+    rng = np.random.default_rng(5)
+    table = pa.table({name: rng.integers(0, LEVELS, ROWS) for name in domain.names})
+    began = time.process_time()
+    session = lp.open_session(
+        table,
+        domain,
+        budget=BUDGET,
+        horizon=HORIZON,
+        predictions=given.predictions,
+        overlap=given.overlap,
+        name="t",
+    )
+    session.ask(stream[0])
+    opened, asks = time.process_time() - began, []
+    for query in stream[1:]:
+        start = time.process_time()
+        session.ask(query)
+        asks.append(1e3 * (time.process_time() - start))
+    return opened, asks

@@ -1,0 +1,181 @@
+"""Kinds of query that nobody predicted: what may be asked of a table about which only the domain is known.
+
+A stream may be of any of them, so designs are judged by each kind and not by one mixture of all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.arrays import Floats
+from laprasdp.queries.attribute import Booleans, Categories
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+
+WIDEST = 3  # attributes of a typical query
+_TRIES = 20
+_NAMES = {1: "one", 2: "two", 3: "three"}
+
+Predicate = Callable[[Domain, int, np.random.Generator], npt.NDArray[np.bool_]]
+
+ALIKE = "like the predicted ones"
+
+
+def kinds_of_query(
+    domain: Domain,
+    predictions: Sequence[Query],
+    count: int,
+    rng: np.random.Generator,
+    importance: Floats | None = None,
+) -> dict[str, tuple[Query, ...]]:
+    """
+    Sample queries of every kind.
+
+    Parameters
+    ----------
+    domain : Domain
+    predictions : sequence of m Query
+    count : int
+        Queries of each kind; fewer where a kind has no more that differ, more where it has more sets of
+        attributes.  The first `count` are a sample of all sets.
+    rng : Generator
+    importance : (m,) array, optional
+        Share of each prediction among those that are taken as models.
+
+    Returns
+    -------
+    mapping of str to tuple of Query
+        Predicted shapes with other constants; single values, and ranges, of one to three attributes; half of
+        an attribute's values, whichever.  A kind that the domain does not have is left out.
+    """
+    found: dict[str, tuple[Query, ...]] = {}
+    used = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    ordered = [axis for axis in used if is_ordered(domain, axis) and domain.shape[axis] > 2]
+    for wide in range(1, min(WIDEST, len(used)) + 1):
+        name = f"{_NAMES[wide]} attribute" + ("s" if wide > 1 else "")
+        found[f"one value of {name}"] = _drawn(domain, used, wide, _point, count, rng)
+        if len(ordered) >= wide:
+            found[f"a range of {name}"] = _drawn(domain, ordered, wide, _range, count, rng)
+    many = [axis for axis in used if domain.shape[axis] > 3]
+    if many:
+        found["half of the values of one attribute"] = _drawn(domain, many, 1, _half, count, rng)
+    if predictions:  # last, so that the others are the same without predictions
+        found[ALIKE] = typical_queries(domain, predictions, count, rng, importance)
+    return {kind: queries for kind, queries in found.items() if queries} or {
+        "all rows": (Query.constant(domain, 1),)
+    }
+
+
+def typical_queries(
+    domain: Domain,
+    predictions: Sequence[Query],
+    count: int,
+    rng: np.random.Generator,
+    importance: Floats | None = None,
+) -> tuple[Query, ...]:
+    """
+    Queries like the predicted ones with other constants; conjunctions over few attributes if there are none.
+
+    Parameters
+    ----------
+    domain : Domain
+    predictions : sequence of m Query
+    count : int
+    rng : Generator
+    importance : (m,) array, optional
+        Share of each prediction among those that are taken as models.
+    """
+    found: list[Query] = []
+    for _ in range(count):
+        if predictions:
+            like = predictions[int(rng.choice(len(predictions), p=importance))]
+            labels = {
+                name: _redrawn(domain, axis, column, rng)
+                for name, axis, column in zip(like.names, like.axes, like.labels, strict=True)
+            }
+            query = Query(domain, labels, like.weights.reshape(like.weights.shape[: len(like.axes)]))
+        else:
+            most = min(WIDEST, len(domain))
+            axes = _some(range(len(domain)), int(rng.integers(1, most + 1)), rng)
+            query = _conjunction(domain, axes, _predicate, rng)
+        if not query.is_zero:
+            found.append(query)
+    return tuple(found) or (Query.constant(domain, 1),)
+
+
+def is_ordered(domain: Domain, axis: int) -> bool:
+    """Whether ranges of the attribute make sense."""
+    return not isinstance(domain[domain.names[axis]], (Booleans, Categories))
+
+
+def _some(axes: Sequence[int], count: int, rng: np.random.Generator) -> list[int]:
+    return [axes[place] for place in rng.choice(len(axes), size=count, replace=False)]
+
+
+def _drawn(
+    domain: Domain, axes: Sequence[int], wide: int, predicate: Predicate, count: int, rng: np.random.Generator
+) -> tuple[Query, ...]:
+    """
+    Queries that differ, over sets of `wide` axes: each set once, in random order, before any comes again.
+
+    At least one for each set, so that no set is forgotten; of these the first `count` are a fair sample.
+    """
+    sets = list(itertools.combinations(axes, wide))
+    found: dict[Query, None] = {}
+    for _ in range(max(_TRIES, math.ceil(count / len(sets)))):
+        for place in rng.permutation(len(sets)).tolist():
+            query = _conjunction(domain, sets[place], predicate, rng)
+            if not query.is_zero:
+                found[query] = None
+        if len(found) >= max(count, len(sets)):
+            break
+    return tuple(itertools.islice(found, max(count, len(sets))))
+
+
+def _conjunction(
+    domain: Domain, axes: Sequence[int], predicate: Predicate, rng: np.random.Generator
+) -> Query:
+    weights = np.zeros((2,) * len(axes), dtype=np.int64)
+    weights[(1,) * len(axes)] = 1
+    return Query(domain, {domain.names[axis]: predicate(domain, axis, rng) for axis in axes}, weights)
+
+
+def _point(domain: Domain, axis: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    size = domain.shape[axis]
+    return np.asarray(np.arange(size) == rng.integers(size))
+
+
+def _range(domain: Domain, axis: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """A range of an ordered attribute; never nothing."""
+    size = domain.shape[axis]
+    low, high = np.sort(rng.choice(size + 1, 2, replace=False)).tolist()
+    place = np.arange(size)
+    return np.asarray((place >= low) & (place < high))
+
+
+def _half(domain: Domain, axis: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    size = domain.shape[axis]
+    return np.asarray(rng.permutation(size) < size // 2)
+
+
+def _predicate(domain: Domain, axis: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """A range of an ordered attribute, a value of another."""
+    return (_range if is_ordered(domain, axis) else _point)(domain, axis, rng)
+
+
+def _redrawn(
+    domain: Domain, axis: int, labels: npt.NDArray[Any], rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    """The same classes with other bounds, or other values of an attribute without order."""
+    runs = np.flatnonzero(np.diff(labels)) + 1
+    if not is_ordered(domain, axis) or 2 * len(runs) > len(labels):
+        return np.asarray(rng.permutation(labels))
+    cuts = np.sort(rng.choice(np.arange(1, len(labels)), len(runs), replace=False))
+    kinds = labels[np.concatenate([[0], runs])]
+    return np.asarray(kinds[np.searchsorted(cuts, np.arange(len(labels)), side="right")])

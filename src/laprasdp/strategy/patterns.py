@@ -1,0 +1,140 @@
+"""What queries say of single cells of a domain that is too large to list, and cells on which they add up.
+
+The *pattern* of a cell is the weight of every query on it.  A query is a short sum of products of one
+function an attribute, so the patterns of many cells are a few products of small arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from laprasdp.arrays import Floats
+from laprasdp.queries.query import Query
+from laprasdp.strategy.terms import terms
+from laprasdp.strategy.threads import blas_threads
+
+Cells = npt.NDArray[np.intp]
+
+_BLOCK = 2**24  # numbers in one temporary array
+
+
+class Patterns:
+    """
+    The patterns of some queries, by the joint classes of the levels of each attribute.
+
+    Parameters
+    ----------
+    queries : sequence of m Query
+        Over one domain.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        The attributes that any query names, ascending.
+    sizes : tuple of int
+        Joint classes of each: levels that no query tells apart are one class.
+    labels : tuple of (levels,) int arrays
+        The class of each level.
+
+    Notes
+    -----
+    A *cell* here is one class for each of `axes`.
+    """
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self.axes = tuple(sorted({axis for query in queries for axis in query.axes}))
+        self.count = len(queries)
+        labels, firsts = [], []
+        for axis in self.axes:
+            named = [query.labels[query.axes.index(axis)] for query in queries if axis in query.axes]
+            _, first, classes = np.unique(np.stack(named), axis=1, return_index=True, return_inverse=True)
+            labels.append(classes.reshape(-1))
+            firsts.append(first)
+        self.labels, self.sizes = tuple(labels), tuple(map(len, firsts))
+        found = [terms(query) for query in queries]
+        self.owner = np.repeat(np.arange(self.count), [len(each.coefficients) for each in found])
+        self._scale = np.concatenate([each.coefficients for each in found])
+        self._factors = [  # (classes, terms) for each axis
+            np.concatenate(
+                [
+                    each.factors[axis][:, first].T if axis in each.factors else np.ones((len(first), t))
+                    for each in found
+                    for t in (len(each.coefficients),)
+                ],
+                axis=1,
+            )
+            for axis, first in zip(self.axes, firsts, strict=True)
+        ]
+        self._plain = len(self.owner) == self.count  # one term a query
+
+    def random(self, count: int, rng: np.random.Generator) -> Cells:
+        """(count, axes) cells: each on a query drawn at random, elsewhere uniform."""
+        cells = rng.integers(np.array(self.sizes, dtype=np.intp), size=(count, len(self.axes)))
+        for cell in cells:
+            wanted = int(rng.integers(len(self.owner)))
+            for place, factor in enumerate(self._factors):
+                used = np.flatnonzero(factor[:, wanted])
+                if len(used):
+                    cell[place] = rng.choice(used)
+        return cells
+
+    def values(self, cells: Cells) -> Floats:
+        """(cells, m) weight of each query on each cell."""
+        return self._sums(self._products(cells))
+
+    def climb(self, cells: Cells, form: Floats, sweeps: int = 8) -> tuple[Cells, Floats]:
+        """
+        Local maxima of the squared norm of ``form @ pattern``, one attribute after another.
+
+        Parameters
+        ----------
+        cells : (c, axes) array
+            Where to start.
+        form : (r, m) array
+        sweeps : int
+            Times that all attributes are tried at most.
+
+        Returns
+        -------
+        cells : (c, axes) array
+        squares : (c,) array
+            Squared norms there.
+        """
+        cells = cells.copy()
+        with blas_threads(1):
+            wide = np.ascontiguousarray((form[:, self.owner] * self._scale).T)  # (terms, r)
+            best = np.sum((self._products(cells) @ wide) ** 2, axis=1)
+            moving = np.arange(len(cells))
+            for _ in range(sweeps):
+                before = best[moving].copy()
+                for place, factor in enumerate(self._factors):
+                    step = max(1, _BLOCK // (len(factor) * max(wide.shape)))
+                    for part in (moving[i : i + step] for i in range(0, len(moving), step)):
+                        rest = self._products(cells[part], without=place)
+                        tried = (rest[:, np.newaxis, :] * factor).reshape(-1, len(self.owner))
+                        squares = np.sum((tried @ wide) ** 2, axis=1).reshape(len(part), -1)
+                        cells[part, place] = squares.argmax(axis=1)
+                        best[part] = squares.max(axis=1)
+                moving = moving[best[moving] > before * (1 + 1e-12)]
+                if not len(moving):
+                    break
+        return cells, best
+
+    def _products(self, cells: Cells, without: int = -1) -> Floats:
+        """(cells, terms) products over the attributes, but for one."""
+        total = np.ones((len(cells), len(self.owner)))
+        for place, factor in enumerate(self._factors):
+            if place != without:
+                total *= factor[cells[:, place]]
+        return total
+
+    def _sums(self, products: Floats) -> Floats:
+        scaled: Floats = products * self._scale
+        if self._plain:
+            return scaled
+        found = np.zeros((len(products), self.count))
+        np.add.at(found.T, self.owner, scaled.T)
+        return found

@@ -1,0 +1,128 @@
+"""Predictions never hurt much, whatever kind of query comes instead, and the plan says what comes of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from test_product import FLIGHTS
+
+import laprasdp as lp
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.kinds import ALIKE, kinds_of_query
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.rollout import play
+from laprasdp.policy.setting import Setting
+from laprasdp.privacy.gaussian import mean_absolute
+from laprasdp.queries.query import Query
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.plan import make_plan
+
+BUDGET = lp.Budget(1, 1e-6)
+ORDINARY = ("ARR_DELAY >= 15", "ARR_DELAY >= 60", "DISTANCE < 600", "DISTANCE >= 1000 AND ARR_DELAY >= 30")
+SIZES = dict(zip(FLIGHTS.names, FLIGHTS.shape, strict=True))
+INDEPENDENT = mean_absolute(math.sqrt(100) / BUDGET.mu)
+
+
+@lru_cache(maxsize=2)
+def policy(predicted: bool) -> Policy:
+    reader = Reader(FLIGHTS, "t")
+    texts = [f"SELECT COUNT(*) FROM t WHERE {where}" for where in (*ORDINARY, "UNIQUE_CARRIER = 'AA'")]
+    asked = tuple(reader.parse(text).queries[0] for text in texts) if predicted else ()
+    return policy_named("primm", Setting(FLIGHTS, BUDGET, 100, asked))
+
+
+def conjunction(**columns: Any) -> Query:
+    weights = np.zeros((2,) * len(columns), dtype=np.int64)
+    weights[(1,) * len(columns)] = 1
+    return Query(FLIGHTS, columns, weights)
+
+
+def point(name: str, rng: np.random.Generator) -> Any:
+    return np.arange(SIZES[name]) == rng.integers(SIZES[name])
+
+
+def span(name: str, rng: np.random.Generator) -> Any:
+    low, high = np.sort(rng.choice(SIZES[name] + 1, 2, replace=False))
+    return (np.arange(SIZES[name]) >= low) & (np.arange(SIZES[name]) < high)
+
+
+KINDS: dict[str, Any] = {
+    "one state": lambda rng: conjunction(ORIGIN_STATE_ABR=point("ORIGIN_STATE_ABR", rng)),
+    "carrier and state": lambda rng: conjunction(
+        UNIQUE_CARRIER=point("UNIQUE_CARRIER", rng), ORIGIN_STATE_ABR=point("ORIGIN_STATE_ABR", rng)
+    ),
+    "three attributes": lambda rng: conjunction(
+        UNIQUE_CARRIER=point("UNIQUE_CARRIER", rng),
+        ORIGIN_STATE_ABR=point("ORIGIN_STATE_ABR", rng),
+        ARR_DELAY=point("ARR_DELAY", rng),
+    ),
+    "range of distance": lambda rng: conjunction(DISTANCE=span("DISTANCE", rng)),
+    "set of 27 states": lambda rng: conjunction(ORIGIN_STATE_ABR=rng.permutation(54) < 27),
+}
+PLANNED = {
+    "one state": "one value of one attribute",
+    "carrier and state": "one value of two attributes",
+    "three attributes": "one value of three attributes",
+    "range of distance": "a range of one attribute",
+    "set of 27 states": "half of the values of one attribute",
+}
+
+
+def error(given: Policy, asked: list[Query]) -> float:
+    variances = [variance for variance in play(given, asked) if variance is not None]
+    assert len(variances) == len(asked)
+    return float(np.mean([mean_absolute(math.sqrt(variance)) for variance in variances]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_twenty_unexpected_statements_are_little_worse_off_than_without_predictions(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    asked = list(dict.fromkeys(query for query in (KINDS[kind](rng) for _ in range(60)) if not query.is_zero))
+    asked = [query for query in asked if query not in policy(True).setting.predictions][:20]
+    with_, without = error(policy(True), asked), error(policy(False), asked)
+    assert with_ <= 1.3 * without
+    assert with_ <= 1.05 * INDEPENDENT
+    planned = {each.kind: each.mae for each in make_plan(policy(True)).kinds}[PLANNED[kind]]
+    assert planned == pytest.approx(with_, rel=0.2)
+
+
+def test_the_plan_warns_where_predictions_lose_to_none() -> None:
+    given = policy(True)
+    alone = make_plan(policy(False))
+    assert make_plan(given).losses(alone) == ()
+    sure = policy_named("primm", replace(given.setting, overlap=1.0))  # whoever says so gets it
+    plan = make_plan(sure)
+    losses = plan.losses(alone)
+    assert len(losses) >= 3
+    assert all("with the predictions" in loss for loss in losses)
+    assert plan.range_mae is not None
+    assert plan.range_mae[1] > 1.3 * max(kind.mae or 0 for kind in alone.kinds)
+    assert [vars(kind) for kind in plan.kinds] == plan.row()["kinds"]
+
+
+def test_every_kind_is_there_and_none_forgets_a_set_of_attributes() -> None:
+    rng = np.random.default_rng(0)
+    found = kinds_of_query(FLIGHTS, policy(True).setting.predictions, 5, rng)
+    assert set(PLANNED.values()) < set(found)
+    assert found[ALIKE]
+    assert {query.axes for query in found["one value of two attributes"]} == {
+        (one, other) for one in range(4) for other in range(one + 1, 4)
+    }
+    assert {query.axes for query in found["one value of three attributes"]} >= {(0, 1, 2), (1, 2, 3)}
+    for queries in found.values():
+        assert len(set(queries)) == len(queries) or queries is found[ALIKE]
+    single = kinds_of_query(lp.Domain(only=lp.Booleans()), (), 5, rng)
+    assert single
+    assert kinds_of_query(lp.Domain(only=lp.Integers(1, 1)), (), 5, rng)
+
+
+def test_playing_a_stream_changes_nothing() -> None:
+    given, rng = policy(True), np.random.default_rng(1)
+    asked = [KINDS["one state"](rng) for _ in range(3)]
+    assert play(given, asked) == play(given, asked)
+    assert given.seen == 0
