@@ -71,7 +71,9 @@ def interrupt(process: Any, *, later: float = 0.3) -> tuple[str, str]:
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert err.splitlines()[-1] == "lapras: interrupted"
+    last = err.splitlines()[-1]
+    told = {"code": "interrupted", "message": "interrupted"}
+    assert last == "lapras: interrupted" or json.loads(last) == told
     return out, err
 
 
