@@ -37,7 +37,7 @@ def key(text):
 
 
 def expected(forecast, text):
-    return next((one.count for one in forecast.expected if one.text == text), 0.0)
+    return next((one.expected for one in forecast.predictions if one.text == text), 0.0)
 
 
 @pytest.fixture
