@@ -231,7 +231,7 @@ class WindowedSession:
         """
         self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
-            next(iter(self._sessions.values())).check_open()
+            next(iter(self._sessions.values())).life.check_open()
             parsed = self._parsed(statement)
             places, asked = route(parsed, self._parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
@@ -289,7 +289,7 @@ class WindowedSession:
             It was declared otherwise before, or overlaps one that was.
         """
         with self._lock:
-            next(iter(self._sessions.values())).check_open()
+            next(iter(self._sessions.values())).life.check_open()
             dates = dates_of(self._domain, self._attribute)
             if period is None:
                 if self._step is None:

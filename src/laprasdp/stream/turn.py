@@ -38,6 +38,15 @@ class Settled:
     prices: Prices
     released: tuple[Released, ...] = ()
 
+    @property
+    def refused(self) -> BudgetExhausted:
+        """The error of a refusal, which names what was released all the same."""
+        assert isinstance(self.outcome, Refusal)
+        also = "".join(f"; {one.reason} release: {one.charge:.3g} left the budget" for one in self.released)
+        error = BudgetExhausted(self.outcome.reason + also)
+        error.released = self.released
+        return error
+
 
 @dataclass(frozen=True)
 class Choice:
