@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from laprasdp.cli.rows import writer
-from laprasdp.cli.show import budget_line, progress, say
+from laprasdp.cli.show import progress, say, what_is_left
 from laprasdp.config import read_config
 
 
@@ -17,5 +17,5 @@ def ask(statement: str, config: Path, level: float, analyst: str | None, *, as_j
         session = settings.open()
     answer = session.ask(statement, analyst=analyst)
     writer("json" if as_json else "text", level, session)(None, answer)
-    say(budget_line(session))
+    say(what_is_left(session))
     return 0

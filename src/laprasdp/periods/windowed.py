@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
@@ -35,6 +36,7 @@ from laprasdp.record.entries import Refusal, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
@@ -42,7 +44,7 @@ from laprasdp.stream.turn import Settled
 Read = Callable[[Part, Any], Table]
 
 
-class WindowedSession:
+class WindowedSession(Asking):
     """
     Answers statements over a table in periods of a date attribute, each under a budget of its own.
 
@@ -154,6 +156,12 @@ class WindowedSession:
         return self._each(lambda session: session.epsilon_spent)
 
     @property
+    def accounts(self) -> tuple[Account, ...]:
+        """The account of each period, in order."""
+        with self._lock:
+            return tuple(replace(each.account, period=name) for name, each in self._sessions.items())
+
+    @property
     def budgets(self) -> dict[str, Budget]:
         """The whole budget of each period."""
         return {name: session.budget for name, session in self._sessions.items()}
@@ -178,12 +186,6 @@ class WindowedSession:
             for session in self._sessions.values():
                 session.close()
             self._shelf.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def plan(self, period: str | None = None) -> Plan:
         """Expected errors of what is asked of one period, the last if none is named; no data, no charge."""
@@ -242,13 +244,6 @@ class WindowedSession:
                 raise BudgetExhausted(stop.reason) from None
             shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
-
-    def ask_many(
-        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
-    ) -> Iterator[Answer | GroupedAnswer]:
-        """Answer statements one after another, each at once; see `Session.ask_many`."""
-        check_arguments(statements=statements)
-        yield from (self.ask(statement, analyst=analyst) for statement in statements)
 
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """

@@ -9,10 +9,9 @@ holds where the transaction finds that nothing was kept since, and is worked out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Self
 
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
@@ -30,6 +29,7 @@ from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
@@ -46,7 +46,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Session:
+class Session(Asking):
     """
     Answers statements over one table under one budget.
 
@@ -158,6 +158,14 @@ class Session:
         """ε at the budget's δ for all that was released."""
         return self._policy.accounting.epsilon_of(self.spent)
 
+    @property
+    def accounts(self) -> tuple[Account]:
+        """Its one account."""
+        state = self._following.present
+        spent, accounting = state.filter.spent, state.policy.accounting
+        epsilon = accounting.epsilon_of(spent)
+        return (Account(state.budget, spent, state.filter.remaining, accounting.unit, epsilon),)
+
     def close(self) -> None:
         """
         Let go of the ledger, and of the table if it was opened for this session; closing twice does nothing.
@@ -170,12 +178,6 @@ class Session:
                 self.life.move(Event.CLOSE)
                 with self._owned:
                     self._ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
@@ -245,28 +247,6 @@ class Session:
             if isinstance(settled.outcome, Refusal):
                 raise settled.refused
             return self.show(parsed, settled).whole
-
-    def ask_many(
-        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
-    ) -> Iterator[Answer | GroupedAnswer]:
-        """
-        Answer statements one after another, each at once.
-
-        Parameters
-        ----------
-        statements : iterable
-            Read lazily: each is taken only when the one before it was answered.
-        analyst : str, optional
-            As for `ask`.
-
-        Raises
-        ------
-        LaprasError
-            From the first statement that is refused; `ask` them one by one to go on after a refusal.
-        """
-        check_arguments(statements=statements)
-        for statement in statements:
-            yield self.ask(statement, analyst=analyst)
 
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """
