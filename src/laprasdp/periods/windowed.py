@@ -21,6 +21,7 @@ from laprasdp.errors import (
 )
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.periods.period import DAY, Part, Period, check_kept, dates_of, next_period
+from laprasdp.periods.priced import priced
 from laprasdp.periods.route import route
 from laprasdp.periods.settled import Refused, settled
 from laprasdp.periods.terms import Terms
@@ -38,6 +39,7 @@ from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
+from laprasdp.stream.price import Price
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
@@ -244,6 +246,15 @@ class WindowedSession(Asking):
                 raise BudgetExhausted(stop.reason) from None
             shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
+
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+        """The sum of what each period that it touches would charge; see `Session.price`."""
+        with self._lock, ExitStack() as stack:
+            parsed = self._parsed(statement)
+            places, asked = route(parsed, self._parts)
+            each = {name: self._sessions[name].rehearsal(asked[name].queries, analyst) for name in asked}
+            turns = {name: stack.enter_context(one) for name, one in each.items()}
+            return priced(parsed, places, asked, turns)
 
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """

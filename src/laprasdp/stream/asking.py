@@ -12,6 +12,7 @@ from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.plan import Plan
+from laprasdp.stream.price import Price
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class Asking(Protocol):
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
+
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+        """What a statement would be charged, and how exact it would be, if it were asked now."""
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None

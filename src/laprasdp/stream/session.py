@@ -33,9 +33,10 @@ from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
+from laprasdp.stream.price import Price, rehearsed
 from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
-from laprasdp.stream.turn import Choice, Settled, Turn, choose
+from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
 
 DEFAULT_POLICY = "primm"
 TRIES = 3  # to find what a design hangs on unchanged when the transaction begins; the last one designs in it
@@ -248,6 +249,35 @@ class Session(Asking):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+        """
+        What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
+
+        Parameters
+        ----------
+        statement, analyst
+            As for `ask`.
+
+        Raises
+        ------
+        UnsupportedQuery
+            The statement cannot be asked.
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot be read, or the session is closed.
+
+        Notes
+        -----
+        **Privacy.**  A function of what is kept and of public settings; no data, no noise, no entry.
+        """
+        queries = self._parsed(statement).queries
+        with self.rehearsal(queries, analyst) as turn:
+            try:
+                return Price.of(queries, turn.settle(queries))
+            except BudgetExhausted as stop:
+                return Price.refused(queries, str(stop))
+
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """
         Go on with a larger budget: an act of the curator that the ledger records.
@@ -331,7 +361,14 @@ class Session(Asking):
         """
         self.admit(stamp.analyst)
         with self._following.transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, ahead, self._state, self._table, self._noise)
+            yield Turn(append, stamp.analyst, ahead, self._state, measured(self._table, self._noise))
+
+    @contextmanager
+    def rehearsal(self, queries: Sequence[Query], analyst: str | None) -> Iterator[Turn]:
+        """A turn for a statement of these queries that ends as if it were asked, and is kept nowhere."""
+        self.admit(analyst)
+        with self._lock:
+            yield rehearsed(self._following.present, queries, analyst)
 
     def show(self, parsed: Statement, settled: Settled) -> Shown:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
