@@ -117,8 +117,8 @@ DAYS += [
 
 
 @pytest.mark.parametrize("policy", ["independent", "primm", "smooth", "offline"])
-@settings(max_examples=6, deadline=None)
-@given(stream=st.lists(st.sampled_from(DAYS), min_size=1, max_size=10), horizon=st.integers(2, 8))
+@settings(max_examples=4, deadline=None)
+@given(stream=st.lists(st.sampled_from(DAYS), min_size=1, max_size=8), horizon=st.integers(2, 8))
 def test_periods_tell_their_prices_together(policy: str, stream: list[str], horizon: int) -> None:
     asking = windows(policy=policy, horizon=horizon, predictions=DAYS[:2])
     heads = [asking._shelf.ledger(f"t@{period.name}") for period in asking.periods]
