@@ -152,7 +152,7 @@ def test_while_another_process_writes(place: Path) -> None:
     statement = "SELECT COUNT(*) FROM t WHERE n > 4"
     with (
         ledger.transaction(Stamp(now())),
-        command(place, "laprasdp.stream.session", "Session._transaction", "ask", statement) as process,
+        command(place, "laprasdp.stream.following", "Following.transaction", "ask", statement) as process,
     ):
         assert interrupt(process, later=1)[0] == ""
     assert ledger.head == before
