@@ -266,7 +266,7 @@ def test_columns_that_do_not_fit() -> None:
     for column, held in [("blob", "BLOB"), ("f", "DOUBLE"), ("Born", "TIMESTAMP WITH TIME ZONE")]:
         with pytest.raises(DataError, match=f"column {column} holds {held}, which cannot name a person"):
             DuckDBTable(table, Domain(n=Integers(0, 9)), unit=PrivacyUnit(column))
-    with pytest.raises(DataError, match="has no privacy unit's column nn; the nearest is n"):
+    with pytest.raises(DataError, match="has no privacy unit's column nn; it has age, Born"):
         DuckDBTable(table, Domain(n=Integers(0, 9)), unit=PrivacyUnit("nn"))
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "hash")
 """
-All words of a plan.  None of them fails, whatever the value; one that cannot be said is NULL.
+All words of a plan.  None of them fails, whatever the value: what cannot be said is NULL.
 
 =========================  =================================================================================
 read(value, type)          the value as another type
@@ -18,7 +18,7 @@ finite(value)              whether a number is neither NaN nor infinite, or a da
 whole(number)              the number without its fraction
 matches(text, pattern)     whether a pattern of literals, classes, groups, counts and choices fits all of it
 moment(text, format)       the moment that a text spells in the format, as `Dialect.date_format` says
-hash(part, part, …)        a number or text to order by, of the parts alone: md5 of them with ``|`` between
+hash(part, part, …)        md5 of the parts with ``|`` between, as a number whose lowest byte is the first
 =========================  =================================================================================
 """
 
