@@ -71,7 +71,7 @@ class DuckDBEngine:
             try:
                 while (batch := awaited(connection, partial(next, reader, None))) is not None:
                     yield batch
-            except pyarrow.ArrowException as error:
+            except pyarrow.ArrowException as error:  # all is counted: nothing but memory can be missing
                 raise duckdb.OutOfMemoryException from error
 
     def close(self) -> None:
