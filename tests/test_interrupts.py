@@ -118,7 +118,7 @@ def test_while_a_table_opens(place: Path, arguments: tuple[str, ...]) -> None:
     (place / "lapras.toml").write_text(
         whole.replace('file = "t.csv"', 'database = "endless.duckdb"\ntable = "t"')
     )
-    with command(place, "laprasdp.data.duckdb", "_snapshot", *arguments) as process:
+    with command(place, "laprasdp.data.duckdb_engine", "DuckDBEngine.run", *arguments) as process:
         assert interrupt(process)[0] == ""
     (place / "lapras.toml").write_text(whole)
     sound(place)
