@@ -18,7 +18,8 @@ from draw import MemoryTable
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.memory import MemoryLedger
-from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
+from laprasdp.ledger.rows import Dataset, Head, Row
+from laprasdp.ledger.sql import SQLLedger
 from laprasdp.pacing.pacing import Reading
 from laprasdp.record.entries import Entry, Kept, Stamp
 from laprasdp.record.format import canonical, read_entry, write_entry

@@ -76,6 +76,7 @@ DOORS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "Domain": (lambda attributes: lp.Domain(attributes), ("attributes",)),
     "Period": (made(lp.Period, first="2024-01-01", last="2024-01-20"), ("first", "last")),
     "ask": (lambda **given: session().ask(**{"statement": COUNT} | given), ("statement", "analyst")),
+    "price": (lambda **given: session().price(**{"statement": COUNT} | given), ("statement", "analyst")),
     "ask_many": (lambda **given: list(session().ask_many(**given)), ("statements",)),
     "raise_budget": (lambda **given: session().raise_budget(**given), ("budget",)),
     "interval": (lambda **given: session().ask(COUNT).interval(**given), ("level",)),

@@ -74,7 +74,7 @@ def test_ask(small):
     assert (first["charge"] > 0, again["charge"]) == (True, 0)
     assert first["value"] == again["value"]
     text = invoke("ask", "SELECT n, COUNT(*) FROM t GROUP BY n", "--level", "0.5")
-    assert len(text.stdout.splitlines()) == 2 + 11
+    assert len(text.stdout.splitlines()) == 2 + 11 + 1  # the last says what was released with it
     assert "n = NULL" in text.stdout
     assert re.fullmatch(r"spent ε = 0\.\d+ of 1 .*", text.stderr.strip())
     assert "AVG" in invoke("ask", "SELECT AVG(n) FROM t", code=1).stderr

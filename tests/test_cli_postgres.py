@@ -114,5 +114,6 @@ def test_a_wrong_password_is_told_and_not_shown(url: str, place: str) -> None:
     for command in (["ask", ASKED[0]], ["ledger", "verify", "--json"]):
         done = lapras(*command, code=1, env=environment)
         (line,) = done.stderr.splitlines()
-        assert line.endswith(": user or password is wrong")
+        told = json.loads(line)["message"] if "--json" in command else line
+        assert told.endswith(": user or password is wrong")
         assert wrong not in done.stdout + done.stderr

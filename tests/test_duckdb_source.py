@@ -73,13 +73,32 @@ def test_the_file_and_its_folder_stay_untouched(source: Any, tmp_path: Path, mon
     assert stamp(folder) == before
 
 
-def test_the_snapshot_reaches_nothing_else() -> None:
-    table = DuckDBTable(DATASETS / "adult.parquet", Domain(age=Integers(17, 90)))
-    connection = table._connection
-    assert connection is not None
-    assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("cells",)]
-    with pytest.raises(duckdb.Error):
-        connection.execute("FROM read_parquet(?)", [str(DATASETS / "adult.parquet")])
+def test_the_snapshot_reaches_nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of the databases that opening makes, one is still open: it holds the cells and sees no file."""
+    path, rows = from_database(tmp_path, contract_rows())
+    for source, name in [(DATASETS / "adult.parquet", None), (path, rows)]:
+        made: list[duckdb.DuckDBPyConnection] = []
+        true = duckdb.connect
+
+        def connect(*arguments: Any, made: Any = made, true: Any = true, **more: Any) -> Any:
+            made.append(true(*arguments, **more))
+            return made[-1]
+
+        monkeypatch.setattr(duckdb, "connect", connect)
+        table = DuckDBTable(source, Domain(age=Integers(0, 90)), table=name)
+        monkeypatch.undo()
+        reached = []
+        for connection in made:
+            try:
+                reached.append(connection.execute("SELECT table_name FROM duckdb_tables()").fetchall())
+            except duckdb.ConnectionException:
+                continue
+            with pytest.raises(duckdb.PermissionException):
+                connection.execute("FROM read_parquet(?)", [str(DATASETS / "adult.parquet")])
+            with pytest.raises(duckdb.Error):
+                connection.execute("SET enable_external_access = true")
+        assert reached == [[("cells",)]]
+        table.close()
 
 
 def test_threads_get_the_same_answers_and_closing_is_final() -> None:
@@ -247,7 +266,7 @@ def test_columns_that_do_not_fit() -> None:
     for column, held in [("blob", "BLOB"), ("f", "DOUBLE"), ("Born", "TIMESTAMP WITH TIME ZONE")]:
         with pytest.raises(DataError, match=f"column {column} holds {held}, which cannot name a person"):
             DuckDBTable(table, Domain(n=Integers(0, 9)), unit=PrivacyUnit(column))
-    with pytest.raises(DataError, match="has no privacy unit's column nn; the nearest is n"):
+    with pytest.raises(DataError, match="has no privacy unit's column nn; it has age, Born"):
         DuckDBTable(table, Domain(n=Integers(0, 9)), unit=PrivacyUnit("nn"))
 
 
@@ -312,9 +331,11 @@ def test_no_progress_bar_is_drawn_into_what_a_program_prints() -> None:
     """DuckDB draws one after two seconds where the main module has no file, as in a worker process."""
     program = (
         "import duckdb, pandas; from laprasdp.data.duckdb import DuckDBTable; from laprasdp import *;"
-        "table = DuckDBTable(pandas.DataFrame({'a': [1]}), Domain(a=Integers(0, 1)), name='t');"
+        "true, made = duckdb.connect, [];"
+        "duckdb.connect = lambda *a, **k: made.append(true(*a, **k)) or made[-1];"
+        "opened = DuckDBTable(pandas.DataFrame({'a': [1]}), Domain(a=Integers(0, 1)), name='t');"
         "read = \"SELECT current_setting('enable_progress_bar')\";"
-        "print(duckdb.connect().execute(read).fetchall(), table._connection.execute(read).fetchall())"
+        "print(true().execute(read).fetchall(), made[-1].execute(read).fetchall())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[(True,)]", "[(False,)]"]

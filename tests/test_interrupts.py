@@ -71,7 +71,9 @@ def interrupt(process: Any, *, later: float = 0.3) -> tuple[str, str]:
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert err.splitlines()[-1] == "lapras: interrupted"
+    last = err.splitlines()[-1]
+    told = {"code": "interrupted", "message": "interrupted"}
+    assert last == "lapras: interrupted" or json.loads(last) == told
     return out, err
 
 
@@ -116,7 +118,7 @@ def test_while_a_table_opens(place: Path, arguments: tuple[str, ...]) -> None:
     (place / "lapras.toml").write_text(
         whole.replace('file = "t.csv"', 'database = "endless.duckdb"\ntable = "t"')
     )
-    with command(place, "laprasdp.data.duckdb", "_snapshot", *arguments) as process:
+    with command(place, "laprasdp.data.duckdb_engine", "DuckDBEngine.run", *arguments) as process:
         assert interrupt(process)[0] == ""
     (place / "lapras.toml").write_text(whole)
     sound(place)
@@ -150,7 +152,7 @@ def test_while_another_process_writes(place: Path) -> None:
     statement = "SELECT COUNT(*) FROM t WHERE n > 4"
     with (
         ledger.transaction(Stamp(now())),
-        command(place, "laprasdp.stream.session", "Session._transaction", "ask", statement) as process,
+        command(place, "laprasdp.stream.following", "Following.transaction", "ask", statement) as process,
     ):
         assert interrupt(process, later=1)[0] == ""
     assert ledger.head == before

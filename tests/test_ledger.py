@@ -176,7 +176,7 @@ class Life(RuleBasedStateMachine):
         outcomes = [kept for kept in entries if not isinstance(kept.entry, Release | Raise)]
         assert len(outcomes) == self.asked
         filters = [session.setting.ledger_unit.filter() for session in self.sessions]
-        caps = {analyst: self.sessions[0]._state._cap(epsilon) for analyst, epsilon in CAPS.items()}
+        caps = {analyst: self.sessions[0]._state._cap(analyst, epsilon) for analyst, epsilon in CAPS.items()}
         for kept in entries:
             if isinstance(kept.entry, Release):
                 filters[0].spend(kept.entry.charge)

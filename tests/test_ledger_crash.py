@@ -21,6 +21,7 @@ import laprasdp as lp
 from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.stream.life import Event
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
@@ -233,6 +234,12 @@ def fail(session: lp.Session, statement: str, place: int, how: str) -> None:
         steps.stop()
 
 
+def overtaken(session: lp.Session) -> None:
+    """As if others asked too: the ledger is read before its transaction."""
+    session.life.move(Event.LEARN)
+    session.life.move(Event.OVERTAKEN)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
@@ -249,11 +256,12 @@ def test_a_failure_at_any_statement_keeps_all_or_nothing(where: str, how: str, p
 
     ledger = make()
     session, witness = opened(ledger, policy=policy), Witness(make, policy)
-    session._shared = True  # as if others asked too: the ledger is read before its transaction
+    overtaken(session)
     names = points(session, STATEMENTS[0])
     assert names.count("after COMMIT") == 2
     for place, statement in zip(range(len(names)), STATEMENTS[1:], strict=False):
-        before, session._shared = ledger.head.entries, True
+        before = ledger.head.entries
+        overtaken(session)
         fail(session, statement, place, how)
         kept = ledger.since(before)
         kinds = [type(each.entry).__name__ for each in kept]

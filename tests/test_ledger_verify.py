@@ -16,7 +16,8 @@ from small_ledger import SHARED, STATEMENTS, five_statements, meddle, opened, pa
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.sql import Head, SQLLedger
+from laprasdp.ledger.rows import Head
+from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.record.entries import Refusal, Reply, Stamp
 

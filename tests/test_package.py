@@ -16,7 +16,7 @@ from laprasdp import datasets
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-BINARY = {".png", ".parquet"}
+BINARY = {".png", ".parquet", ".gz"}
 CONTROL = rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xef\xbb\xbf"
 """Bytes of UTF-8 that nobody sees: control characters but tab and line feed, marks of direction, BOM."""
 

@@ -15,18 +15,18 @@ from laprasdp.predict.mixture import Mixture
 from laprasdp.predict.model import Context
 from laprasdp.predict.score import score
 from laprasdp.predict.template import Splitter
-from laprasdp.predict.window import Neighbours, Parts, Shapes
+from laprasdp.predict.window import Neighbours, Parts, RangeShapes
 
 S = 200
 JOB = "SELECT COUNT(*) FROM t"
 COMPONENTS = {
     "frequency": Frequency,
     "recent": lambda: Frequency(50.0),
-    "neighbours": lambda: Neighbours(Shapes(DOMAIN)),
-    "parts": lambda: Parts(Shapes(DOMAIN)),
+    "neighbours": lambda: Neighbours(RangeShapes(DOMAIN)),
+    "parts": lambda: Parts(RangeShapes(DOMAIN)),
     "rhythm": Rhythm,
-    "sliding": lambda: Sliding(Shapes(DOMAIN), 500.0),
-    "following": lambda: Following(Shapes(DOMAIN)),
+    "sliding": lambda: Sliding(RangeShapes(DOMAIN), 500.0),
+    "following": lambda: Following(RangeShapes(DOMAIN)),
     "recall": Recall,
     "mixture": lambda: Mixture(S),
 }
@@ -37,7 +37,7 @@ def key(text):
 
 
 def expected(forecast, text):
-    return next((one.count for one in forecast.expected if one.text == text), 0.0)
+    return next((one.expected for one in forecast.predictions if one.text == text), 0.0)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_window_of_dates_moves_on(rng):
 def test_the_next_range_follows_from_the_last_one():
     sweep = [f"SELECT COUNT(*) FROM t WHERE a >= {n} AND a < {n + 10}" for n in range(60)]
     log = made(sweep * 3, sessions=[n // 60 for n in range(180)])
-    model = Following(Shapes(DOMAIN))
+    model = Following(RangeShapes(DOMAIN))
     model.fit(log)
     spread = model.shares(1, Context(session=(key(sweep[20]),)))
     assert log.statements[int(np.argmax(spread.known))] == key(sweep[21])
@@ -215,7 +215,7 @@ def test_the_next_range_follows_from_the_last_one():
 
 
 def test_neighbours_are_one_step_away_and_parts_come_together():
-    near = Neighbours(Shapes(DOMAIN))
+    near = Neighbours(RangeShapes(DOMAIN))
     near.fit(made(["SELECT COUNT(*) FROM t WHERE b >= -20 AND b < -10"]))
     texts = {one.text for one in near.shares(1, Context()).new}
     near.fit(made(["SELECT COUNT(*) FROM t WHERE b >= -20.0 AND b < -10.00"]))
@@ -224,7 +224,7 @@ def test_neighbours_are_one_step_away_and_parts_come_together():
         f"SELECT COUNT(*) FROM t WHERE b >= {low} AND b < {high}"
         for low, high in [(-15, -10), (-20, -15), (-20, -5), (-15, -5)]
     }
-    parts = Parts(Shapes(DOMAIN))
+    parts = Parts(RangeShapes(DOMAIN))
     parts.fit(
         made([f"SELECT COUNT(*) FROM t WHERE a BETWEEN {n} AND {n + 9} AND s = 'x{n}'" for n in (1, 2)])
     )

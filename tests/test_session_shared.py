@@ -13,6 +13,7 @@ import laprasdp as lp
 from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.record.entries import Kept, Stamp
+from laprasdp.stream.life import Life
 
 
 class Counting(MemoryLedger):
@@ -60,21 +61,21 @@ def test_a_session_alone_reads_nothing_before_the_transaction() -> None:
         session.ask(f"SELECT COUNT(*) FROM t WHERE age = {place}")
 
 
-class Late(lp.Session):
-    """Learns everything inside the transaction."""
+class Late(Life):
+    """Of a session that learns everything inside the transaction."""
 
-    _shared = property(lambda self: False, lambda self, value: None)
+    shared = property(lambda self: False)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=14))
 @settings(max_examples=25, deadline=None)
 def test_what_is_learned_early_is_what_is_learned_late(asked: list[tuple[int, int]]) -> None:
     shown = []
-    for kind in (lp.Session, Late):
+    for kind in (Life, Late):
         ledger, noise = MemoryLedger(), lp.SeededNoise(1)
         sessions = [opened(ledger=ledger, noise=noise, public=True) for _ in range(3)]
         for session in sessions:
-            session.__class__ = kind
+            session.life.__class__ = kind
         answers: list[object] = []
         for who, age in asked:
             with suppress(lp.BudgetExhausted):

@@ -14,10 +14,9 @@ from sql_grammar import AGGREGATE, DOMAIN, nested
 
 from laprasdp import Domain, Integers
 from laprasdp.errors import LaprasError, UnsupportedQuery
-from laprasdp.limits import MAX_LENGTH
 from laprasdp.sql import parse, shapes
 from laprasdp.sql.reader import Reader
-from laprasdp.sql.shapes import Shape, Shapes, _take_apart
+from laprasdp.sql.shapes import SHORT, Shape, Shapes, _take_apart
 from laprasdp.sql.syntax import read
 
 AGES = Domain(age=Integers(0, 999))
@@ -99,7 +98,7 @@ def test_sqlglot_reads_a_shape_three_times(texts_read: list[str]) -> None:
         "SELECT COUNT(*) FROM t WHERE age > 1 -- {}",
         "SELECT COUNT(*) FROM t WHERE age > /* {} */ 1",
         "SELECT COUNT(*) FROM t WHERE age > {}e0",
-        "SELECT COUNT(*) FROM t WHERE age > 1 OR " + " OR ".join(["age = {}"] * (MAX_LENGTH // 8)),
+        "SELECT COUNT(*) FROM t WHERE age > 1 OR " + " OR ".join(["age = {}"] * (SHORT // 8)),
     ],
 )
 def test_where_it_is_not_sure_every_text_is_read(text: str, texts_read: list[str]) -> None:

@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from laprasdp.queries.query import Query
     from laprasdp.queries.workload import Workload
     from laprasdp.stream.answer import Answer, GroupedAnswer
+    from laprasdp.stream.asking import Account
     from laprasdp.stream.opening import open_session
     from laprasdp.stream.plan import Plan
+    from laprasdp.stream.price import Price
     from laprasdp.stream.session import Session
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Account",
     "Answer",
     "Attribute",
     "Bins",
@@ -60,6 +63,7 @@ __all__ = [
     "Period",
     "Plan",
     "Prediction",
+    "Price",
     "PrivacyUnit",
     "Query",
     "QuerySyntaxError",
@@ -81,7 +85,9 @@ _HOMES = {
     "data.dialect": ("Dialect",),
     "stream.opening": ("open_session",),
     "pacing.pacing": ("Reading",),
+    "stream.asking": ("Account",),
     "stream.plan": ("Plan",),
+    "stream.price": ("Price",),
     "policy.stream": ("Stream",),
     "privacy.budget": ("Budget",),
     "privacy.noise": ("ExactNoise", "SeededNoise"),

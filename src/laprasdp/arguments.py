@@ -86,8 +86,8 @@ def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _kept(*methods: str) -> Callable[[Any], bool]:
-    """A path or URL, or what has these methods."""
-    return _or_none(lambda value: _text(value) or isinstance(value, os.PathLike) or _has(*methods)(value))
+    """A path or URL, which is read where it is opened, or what has these methods."""
+    return _or_none(lambda value: isinstance(value, str | os.PathLike) or _has(*methods)(value))
 
 
 _ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {

@@ -252,12 +252,15 @@ def ask(
     config: ConfigFile = Path("lapras.toml"),
     analyst: Analyst = None,
     level: Annotated[float, typer.Option(callback=_level, help="Level of the interval.")] = 0.95,
+    price: Annotated[
+        bool, typer.Option("--price", help="Only say what it would be charged; nothing is asked or spent.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> int:
     """Answer one SQL statement on the ledger that lapras.toml names."""
     from laprasdp.cli.ask import ask
 
-    return ask(statement, config, level, analyst, as_json=json)
+    return ask(statement, config, level, analyst, priced=price, as_json=json)
 
 
 @budgets.callback(invoke_without_command=True)

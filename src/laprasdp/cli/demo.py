@@ -69,7 +69,7 @@ def _print(outcome: Outcome, picture: Path) -> None:
         "  answers share one release, so their errors go together and misses come in groups.\n"
     )
     share = session.epsilon_spent / session.budget.epsilon
-    screen.print(f"[bold]Budget[/]  {bar(share)}  {budget_line(session)}\n")
+    screen.print(f"[bold]Budget[/]  {bar(share)}  {budget_line(session.account)}\n")
     _compare(outcome)
     screen.print(f"Picture: {picture}", markup=False)
 

@@ -14,7 +14,8 @@ from laprasdp.cli.show import say
 from laprasdp.config import Config, read_config
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest
-from laprasdp.ledger.sql import Head, SQLLedger
+from laprasdp.ledger.rows import Head
+from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import Finding, damage
 from laprasdp.ledger.verify import verify as verified
 

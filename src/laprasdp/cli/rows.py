@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from laprasdp.cli.show import price, records, shorten
-from laprasdp.periods import WindowedSession
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.session import Session
+from laprasdp.stream.asking import Asking
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
@@ -28,7 +27,7 @@ FIELDS = (
 )
 
 
-def writer(form: Format, level: float, session: Session | WindowedSession, post: Post | None = None) -> Write:
+def writer(form: Format, level: float, session: Asking, post: Post | None = None) -> Write:
     """What prints the answers of one statement after another, with the line where each stands."""
     return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
@@ -60,7 +59,7 @@ def _rows(
         yield row if values is None else row | {"post": values[place]}
 
 
-def _json_lines(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
+def _json_lines(level: float, session: Asking, post: Post | None) -> Write:
     def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
         for row in _rows(line, answer, post, level):
             print(json.dumps(row))
@@ -68,7 +67,7 @@ def _json_lines(level: float, session: Session | WindowedSession, post: Post | N
     return write
 
 
-def _csv(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
+def _csv(level: float, session: Asking, post: Post | None) -> Write:
     fields = FIELDS if post is None else (*FIELDS, "post")
     made = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
     made.writeheader()
@@ -84,7 +83,7 @@ def _csv(level: float, session: Session | WindowedSession, post: Post | None) ->
     return write
 
 
-def _text(level: float, session: Session | WindowedSession, post: Post | None) -> Write:
+def _text(level: float, session: Asking, post: Post | None) -> Write:
     column = "" if post is None else "  {:>11}"
     layout = "{:>4}  {:>11}  {:>8}  {:>11} … {:<11}" + column + " {:<9} {:>9}  {}"
     width = 74 if post is None else 87

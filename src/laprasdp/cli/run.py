@@ -13,12 +13,11 @@ from types import FrameType
 from typing import Any, TextIO
 
 from laprasdp.cli.rows import Format, Post, Write, members, writer
-from laprasdp.cli.show import budget_line, progress, refusal, say
+from laprasdp.cli.show import progress, refusal, say, what_is_left
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
-from laprasdp.periods import WindowedSession
 from laprasdp.sql.statements import Fragment, split
-from laprasdp.stream.session import Session
+from laprasdp.stream.asking import Asking
 
 
 def run(
@@ -41,7 +40,7 @@ class _Stream:
 
     def __init__(
         self,
-        session: Session | WindowedSession,
+        session: Asking,
         write: Write,
         file: str,
         analyst: str | None,
@@ -66,7 +65,7 @@ class _Stream:
         finally:
             counts = f"{self._answered} answered, {self._refused} refused"
             again = f" ({self._again} answered before, for free)" if self._again else ""
-            say(f"{counts}{again}; {budget_line(self._session)}")
+            say(f"{counts}{again}; {what_is_left(self._session)}")
         return 1 if self._refused else 0
 
     def _one(self, fragment: Fragment) -> None:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from laprasdp.periods import WindowedSession
-    from laprasdp.stream.session import Session
+    from laprasdp.stream.asking import Account, Asking
     from laprasdp.stream.spending import Spending
 
 PLAIN_WIDTH = 140  # columns of a table that goes to a file or a pipe
@@ -82,14 +81,18 @@ def bar(share: float, size: int = 40) -> str:
     return "█" * filled + "░" * (size - filled)
 
 
-def budget_line(of: Session | WindowedSession | Spending) -> str:
-    """What is spent of the budget, and what is left; with windows, in the period that has the least."""
-    from laprasdp.periods import WindowedSession
+def what_is_left(session: Asking) -> str:
+    """What is spent of the budget, and what is left; with windows, of the period that has the least."""
+    from laprasdp.stream.asking import tightest
 
-    if isinstance(of, WindowedSession):
-        periods = of.remaining
-        tight = min(periods, key=periods.__getitem__)
-        return f"{budget_line(of.period(tight))} in the period from {tight}, the least of {len(periods)}"
+    accounts = session.accounts
+    least = tightest(accounts)
+    where = f" in the period from {least.period}, the least of {len(accounts)}" if least.period else ""
+    return budget_line(least) + where
+
+
+def budget_line(of: Account | Spending) -> str:
+    """What is spent of a budget, and what is left."""
     spent, remaining = of.spent, of.remaining
     total = spent + remaining
     line = f"spent ε = {of.epsilon_spent:.4g} of {of.budget.epsilon:g}"

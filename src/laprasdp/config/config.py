@@ -22,7 +22,7 @@ from laprasdp.config.section import Section, placed
 from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
 from laprasdp.errors import ConfigError
-from laprasdp.periods import WindowedSession, open_windows
+from laprasdp.periods import open_windows
 from laprasdp.periods.period import Part
 from laprasdp.periods.terms import Terms
 from laprasdp.policy.catalog import policy_named
@@ -33,10 +33,10 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.reader import Reader
+from laprasdp.stream.asking import Asking
 from laprasdp.stream.opening import open_session
 from laprasdp.stream.plan import Plan, make_plan, smallest_epsilon
 from laprasdp.stream.predictions import read_prediction, read_predictions
-from laprasdp.stream.session import Session
 
 FILE = "lapras.toml"
 
@@ -89,7 +89,7 @@ class Config:
     caps: Mapping[str, float] = field(default_factory=dict)
     windows: Windows | None = None
 
-    def open(self) -> Session | WindowedSession:
+    def open(self) -> Asking:
         """Open the table and the ledger; nothing is released yet."""
         if self.windows is None:
             return open_session(

@@ -1,45 +1,84 @@
-"""From a column's value to its level, as an expression that DuckDB evaluates: exact in every type."""
+"""From a column's value to its level, as an expression for any engine: exact in every type."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
 from sqlglot import exp
 
-from laprasdp.data.schema import DAYS, FLOATS, INTEGERS, Column, call
+from laprasdp.data.column import DAYS, FLOATS, INTEGERS, Column
+from laprasdp.data.words import word
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
-TREE = 128  # more edges than this are joined; up to here a tree of comparisons is as fast
+TREE = 128  # more edges than this are looked up; up to here a tree of comparisons is as fast
 
 
-def add_level(
-    scan: exp.Select, connection: duckdb.DuckDBPyConnection, attribute: Attribute, column: Column, i: int
-) -> exp.Select:
-    """Select as ``a{i}`` the level of ``s.v{i}``, NULL where that lies outside; ``s.n{i}``: it is NULL."""
-    value: exp.Expr = exp.column(f"v{i}", "s")
-    mapped = exp.column("level", f"map{i}")
+@dataclass(frozen=True)
+class Lookup:
+    """
+    A list of values and levels, too long for an expression.
+
+    Attributes
+    ----------
+    of : expression
+        Over ``value``: what is looked up.
+    type : str
+        Of the values in the list, which may be given as texts.
+    entries : tuple of (value, level)
+        Ascending where `is_ordered`.
+    is_ordered : bool
+        What is found is the last value that is not above `of`; otherwise the one that equals it.
+    """
+
+    of: exp.Expr
+    type: str
+    entries: tuple[tuple[Any, int], ...]
+    is_ordered: bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """
+    The level of one attribute in one row.
+
+    Attributes
+    ----------
+    expression : expression
+        NULL where the row lies outside.  Over three neutral names, and in the words of `laprasdp.data.words`:
+        ``value``, of the column's type, NULL where it could not be read; ``absent``, whether it is NULL in
+        the source; ``found``, the level that `lookup` finds, NULL where it finds none.
+    lookup : Lookup, optional
+
+    Notes
+    -----
+    **Privacy.**  A function of one value, of the declared attribute and of the column's type.
+    """
+
+    expression: exp.Expr
+    lookup: Lookup | None = None
+
+
+def level_of(attribute: Attribute, column: Column) -> Level:
+    """The level of an attribute, read from a column whose type fits it."""
+    value, found = exp.column("value"), exp.column("found")
+    lookup: Lookup | None = None
     level: exp.Expr
     if column.base == "":
         level = exp.null()
     elif isinstance(attribute, Integers):
         level = _whole(value, column, _offset(value, column, attribute))
     elif isinstance(attribute, Categories):
-        names = [(name.encode("utf-8", "surrogatepass"), k) for k, name in enumerate(attribute.names)]
-        _map(connection, i, names, "BLOB")
-        match = call("encode", exp.cast(value, "VARCHAR")).eq(exp.column("value", f"map{i}"))
-        scan = scan.join(exp.to_table(f"map{i}"), on=match, join_type="LEFT")
-        level = mapped
+        names = tuple((name.encode("utf-8", "surrogatepass"), k) for k, name in enumerate(attribute.names))
+        lookup = Lookup(word("bytes", exp.cast(value, "VARCHAR")), "BLOB", names, is_ordered=False)
+        level = found
         if attribute.other:
-            level = (
-                exp.case()
-                .when(value.is_(exp.null()), level)
-                .else_(call("coalesce", mapped, exp.convert(len(attribute.names))))
-            )
+            known = exp.Coalesce(this=found.copy(), expressions=[exp.convert(len(attribute.names))])
+            level = exp.case().when(value.is_(exp.null()), level).else_(known)
     elif isinstance(attribute, Booleans):
         level = exp.case().when(value, "1").when(exp.not_(value), "0")
     else:
@@ -49,35 +88,16 @@ def add_level(
             places = [under, *[place for _, place in edges]]
             level = _tree(value, column.type, [text for text, _ in edges], places, attribute.values)
         else:
-            _map(connection, i, edges, column.type)
-            at = exp.GTE(this=value, expression=exp.column("value", f"map{i}"))
-            scan = scan.join(exp.to_table(f"map{i}"), on=at, join_type="ASOF LEFT")
-            place = call("coalesce", mapped, exp.convert(under))
+            lookup = Lookup(value, column.type, tuple(edges), is_ordered=True)
+            place = exp.Coalesce(this=found, expressions=[exp.convert(under)])
             level = exp.case().when(place.between(0, attribute.values - 1), place)
         if column.base in FLOATS or column.base in DAYS:
             point = exp.cast(value, "TIMESTAMP") if column.base.startswith("TIMESTAMP") else value
-            level = exp.case().when(call("try", call("isfinite", point)), level)
+            level = exp.case().when(word("finite", point), level)
         if isinstance(attribute, Bins) and attribute.whole:
             level = _whole(value, column, level)
     null = exp.Literal.number(attribute.values) if attribute.nullable else exp.null()
-    level = exp.case().when(exp.column(f"n{i}", "s"), null).else_(level)
-    return scan.select(exp.cast(level, width(attribute), dialect="duckdb").as_(f"a{i}"))
-
-
-def width(attribute: Attribute) -> str:
-    """The type of the levels of an attribute."""
-    return "UTINYINT" if attribute.size <= 2**8 else "USMALLINT" if attribute.size <= 2**16 else "UINTEGER"
-
-
-def _map(connection: duckdb.DuckDBPyConnection, i: int, pairs: Sequence[tuple[Any, int]], kind: str) -> None:
-    """A table ``map{i}`` of values and their levels."""
-    import pyarrow
-
-    arrow = pyarrow.table({"value": [value for value, _ in pairs], "level": [level for _, level in pairs]})
-    connection.register("given", arrow)
-    value = exp.cast(exp.column("value"), kind, dialect="duckdb").as_("value")
-    connection.execute(f"CREATE TABLE map{i} AS " + exp.select(value, "level").from_("given").sql("duckdb"))
-    connection.unregister("given")
+    return Level(exp.case().when(exp.column("absent"), null).else_(level), lookup)
 
 
 def _typed(text: str, kind: str) -> exp.Expr:
@@ -87,7 +107,7 @@ def _typed(text: str, kind: str) -> exp.Expr:
 def _whole(value: exp.Expr, column: Column, level: exp.Expr) -> exp.Expr:
     if column.base in INTEGERS:
         return level
-    return exp.case().when(value.eq(call("trunc", value)), level)
+    return exp.case().when(value.eq(word("whole", value)), level)
 
 
 def _offset(value: exp.Expr, column: Column, attribute: Integers) -> exp.Expr:
@@ -99,7 +119,7 @@ def _offset(value: exp.Expr, column: Column, attribute: Integers) -> exp.Expr:
     if first > last:
         return exp.null()
     kind = "HUGEINT" if wide else "BIGINT"
-    number = exp.TryCast(this=value, to=exp.DataType.build(kind, dialect="duckdb"))
+    number = word("read", value, exp.DataType.build(kind, dialect="duckdb"))
     low_end, high_end = _typed(str(first), kind), _typed(str(last), kind)
     level = exp.cast(exp.paren(number - low_end), "INTEGER") + (first - attribute.min)
     return exp.case().when(number.between(low_end, high_end), level)

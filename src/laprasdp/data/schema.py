@@ -14,61 +14,16 @@ import duckdb
 from sqlglot import exp
 
 from laprasdp.data.arrow import ArrowColumns, convertible, in_memory, in_parquet, plain, text_of
+from laprasdp.data.column import DAYS, FLOATS, INTEGERS, TEXTS, Column
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.files import SPOKEN, kind_of_file, local_file
 from laprasdp.data.jsons import JSON
 from laprasdp.data.lines import Delimited
+from laprasdp.data.memory import connect
 from laprasdp.data.records import Block
 from laprasdp.errors import DataError
 
-INTEGERS = {
-    **{name: (-(2 ** (b - 1)), 2 ** (b - 1) - 1) for name, b in
-       {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}.items()},
-    **{name: (0, 2**b - 1) for name, b in
-       {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32, "UBIGINT": 64, "UHUGEINT": 128}.items()},
-}  # fmt: skip
-FLOATS = ("FLOAT", "DOUBLE")
-TEXTS = ("VARCHAR", "ENUM", "UUID")
-DAYS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-
 _CHUNK = 2**15  # rows that one thread of the engine takes at a time
-_CONFIG: dict[str, Any] = {
-    "autoinstall_known_extensions": False,  # nothing is fetched from a network
-    "autoload_known_extensions": False,
-    "allow_persistent_secrets": False,
-    "python_enable_replacements": False,  # a name in SQL never means a Python variable
-    "preserve_insertion_order": False,
-    "temp_directory": "",  # private rows are never spilled to a disk
-}
-
-
-@dataclass(frozen=True)
-class Column:
-    """
-    A column as the source spells it.
-
-    Attributes
-    ----------
-    name : str
-    type : str
-        DuckDB's; '' where nothing is known of it.
-    place : int
-        Where it stands among the columns.
-    is_text : bool
-        Its values are texts, to be read as its attribute says.
-    """
-
-    name: str
-    type: str
-    place: int
-    is_text: bool = False
-
-    @property
-    def base(self) -> str:
-        """The type without its arguments: ``DECIMAL`` of ``DECIMAL(9,2)``; '' where the type is not known."""
-        if self.type.endswith("]"):
-            return self.type
-        return self.type.split("(")[0].replace('"NULL"', "")
 
 
 @dataclass
@@ -287,7 +242,7 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
     if dialect is not None and kind in ("parquet", "database"):
         raise DataError(f"{label} is a {SPOKEN[kind]}, which has types: leave out how texts are written")
     dialect = dialect or Dialect()
-    opened = Source(_connect(), label, table or name, dialect)
+    opened = Source(connect(), label, table or name, dialect)
     try:
         if path is None:
             _read_arrow(opened, in_memory(source))
@@ -303,16 +258,6 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
         opened.close()
         raise
     return opened
-
-
-def call(function: str, *arguments: exp.Expr) -> exp.Expr:
-    """A call of a DuckDB function, left as it is named."""
-    return exp.Anonymous(this=function, expressions=list(arguments))
-
-
-def _connect() -> duckdb.DuckDBPyConnection:
-    config = _CONFIG | {"threads": min(4, os.cpu_count() or 1)}
-    return duckdb.connect(":memory:", config=config).execute("PRAGMA disable_progress_bar")
 
 
 def _attach(opened: Source, path: Path, table: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.schema import call
+from laprasdp.data.words import word
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -17,7 +17,7 @@ _ISO = (
 
 def text_type(attribute: Attribute) -> str:
     """
-    The DuckDB type of a column of texts, which its attribute alone decides.
+    The type of a column of texts, which its attribute alone decides.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def text_type(attribute: Attribute) -> str:
 
 def parsed(text: exp.Expr, attribute: Attribute, dialect: Dialect) -> exp.Expr:
     """
-    The value that a text spells, of type `text_type`; NULL if it spells none.
+    The value that a text spells, of type `text_type`, in words; NULL if it spells none.
 
     Spaces around a number, a date or a truth value do not count.
 
@@ -56,20 +56,22 @@ def parsed(text: exp.Expr, attribute: Attribute, dialect: Dialect) -> exp.Expr:
         return text
     kind = text_type(attribute)
     if isinstance(attribute, Booleans):
-        spelled = exp.Case(this=call("lower", call("trim", text)))
-        for word in _TRUE:
-            spelled = spelled.when(exp.Literal.string(word), exp.true())
-        for word in _FALSE:
-            spelled = spelled.when(exp.Literal.string(word), exp.false())
+        spelled = exp.Case(this=exp.Lower(this=exp.Trim(this=text.copy())))
+        for true in _TRUE:
+            spelled = spelled.when(exp.Literal.string(true), exp.true())
+        for false in _FALSE:
+            spelled = spelled.when(exp.Literal.string(false), exp.false())
         return spelled
     if isinstance(attribute, Dates):
         if dialect.date_format is None:
-            return _if(text, _ISO, call("left", call("ltrim", text), exp.Literal.number(10)), kind)
-        moment = call("try_strptime", text, exp.Literal.string(dialect.date_format))
+            begin = exp.Trim(this=text.copy(), position="LEADING")
+            return _if(text, _ISO, exp.Left(this=begin, expression=exp.Literal.number(10)), kind)
+        moment = word("moment", text, exp.Literal.string(dialect.date_format))
         return _if(text, dialect.date_pattern, moment, kind)
     point, plain = "[.]", text
     if dialect.decimal == ",":
-        point, plain = ",", call("replace", text, exp.Literal.string(","), exp.Literal.string("."))
+        comma, full_stop = exp.Literal.string(","), exp.Literal.string(".")
+        point, plain = ",", exp.Replace(this=text.copy(), expression=comma, replacement=full_stop)
     if kind == "DOUBLE":
         pattern = f"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
         return _if(text, pattern, plain, kind)
@@ -82,7 +84,5 @@ def _whole_type(low: int, high: int) -> str:
 
 def _if(text: exp.Expr, pattern: str, value: exp.Expr, kind: str) -> exp.Expr:
     """The value as its type, where the text without spaces around it has the pattern."""
-    fits = call("regexp_full_match", text.copy(), exp.Literal.string(f" *(?:{pattern}) *"))
-    return exp.case().when(
-        fits, exp.TryCast(this=value.copy(), to=exp.DataType.build(kind, dialect="duckdb"))
-    )
+    fits = word("matches", text, exp.Literal.string(f" *(?:{pattern}) *"))
+    return exp.case().when(fits, word("read", value, exp.DataType.build(kind, dialect="duckdb")))

@@ -7,7 +7,8 @@ import json
 import duckdb
 from sqlglot import exp
 
-from laprasdp.data.schema import Column, Source
+from laprasdp.data.column import Column
+from laprasdp.data.schema import Source
 
 
 def compared_as(opened: Source, column: Column) -> str:

@@ -7,86 +7,43 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.ledger import Transaction
+from laprasdp.ledger.rows import (
+    FEWER,
+    OF,
+    SET_BACK,
+    Dataset,
+    Head,
+    Row,
+    check_row,
+    digest_at,
+    linked,
+    read_rows,
+    rows_of,
+    settings_of,
+)
 from laprasdp.ledger.tables import DATASET, ENTRY, HEAD, is_current, migration
-from laprasdp.queries.domain import Domain
 from laprasdp.record.entries import Entry, Kept, Release, Stamp
-from laprasdp.record.format import FORMAT, canonical, kind_of, read_entry, units_of, write_entry
+from laprasdp.record.format import FORMAT, canonical, kind_of, units_of, write_entry
 from laprasdp.record.settings import Settings, check_settings, domain_of
 
 _NEWEST = 2000  # entries that are read again where somebody else has written to the file
-_FEWER = "it has {} entries, but had {}: restore what was lost"
-
-_SET_BACK = (
-    "it has entries beyond its end, so where it ends was changed or lost: verify it and restore a backup"
-)
-_OF: BindParameter[int] = bindparam("of")
-_FROM: BindParameter[int] = bindparam("from_position")
 # made once: to make a statement anew costs more than to run it
-_HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == _OF)
+_HEAD = select(HEAD.c.entries, HEAD.c.digest).where(HEAD.c.dataset == OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
 _MOVE_HEAD = (
     update(HEAD)
-    .where(HEAD.c.dataset == _OF)
+    .where(HEAD.c.dataset == OF)
     .values(entries=bindparam("to_entries"), digest=bindparam("to_digest"))
 )
 _ADD = insert(ENTRY)
-_ROWS = (
-    select(*(ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest")))
-    .where(ENTRY.c.dataset == _OF, ENTRY.c.position >= _FROM)
-    .order_by(ENTRY.c.position)
-)
-_DIGEST = select(ENTRY.c.digest).where(ENTRY.c.dataset == _OF, ENTRY.c.position == bindparam("at_position"))
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """
-    What a ledger belongs to.
-
-    Attributes
-    ----------
-    number : int
-        Its key in the database.
-    settings : mapping
-        As the ledger was begun with.
-    text : str
-        The settings as the chain of digests begins with them.
-    domain : Domain
-    """
-
-    number: int
-    settings: Settings
-    text: str
-    domain: Domain
-
-
-@dataclass(frozen=True)
-class Row:
-    """An entry as the database keeps it."""
-
-    position: int
-    kind: str
-    analyst: str | None
-    price: str | None
-    body: str
-    digest: str
-
-
-@dataclass(frozen=True)
-class Head:
-    """Where the chain ends: the number of entries, and the digest of the last."""
-
-    entries: int
-    digest: str
 
 
 class SQLLedger:
@@ -167,7 +124,7 @@ class SQLLedger:
         dataset, seen = self.dataset, self._seen
         with self.database.transaction(write=False) as connection:
             head = self._followed(connection, dataset, seen)
-            return _read(self.database, connection, dataset, head, position)
+            return read_rows(self.database, connection, dataset, head, position)
 
     @property
     def head(self) -> Head:
@@ -180,7 +137,7 @@ class SQLLedger:
         """Where the chain ends, and all entries as they are kept, in order; nothing is checked."""
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
-            return self._head(connection, dataset), _rows(self.database, connection, dataset, 0)
+            return self._head(connection, dataset), rows_of(self.database, connection, dataset, 0)
 
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
@@ -196,7 +153,7 @@ class SQLLedger:
         row = connection.execute(select(DATASET).where(DATASET.c.name == self.name)).one_or_none()
         if row is None:
             return None
-        settings = _settings(row)
+        settings = settings_of(row)
         return Dataset(row.id, settings, row.settings, domain_of(settings))
 
     def _begin(self, connection: Connection, settings: Settings) -> Dataset:
@@ -220,7 +177,7 @@ class SQLLedger:
         if not rows:
             raise LedgerError("where its chain ends is lost: verify it and restore a backup")
         head = Head(*rows[0])
-        _check(vars(head), HEAD)
+        check_row(vars(head), HEAD)
         return head
 
     def _followed(
@@ -230,12 +187,12 @@ class SQLLedger:
         head, changes = self._head(connection, dataset, lock=lock), self.database.changes
         if seen is not None and seen != head:
             if head.entries < seen.entries:
-                raise LedgerError(_FEWER.format(head.entries, seen.entries))
-            found = _digest(self.database, connection, dataset, seen.entries)
+                raise LedgerError(FEWER.format(head.entries, seen.entries))
+            found = digest_at(self.database, connection, dataset, seen.entries)
             if head.entries == seen.entries or seen.digest != found:
                 raise LedgerError("another copy is in its place: end every session on it, restore a backup")
         if self._changes != changes:
-            _linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
+            linked(self.database, connection, dataset, head, max(head.entries - _NEWEST, 0))
         self._changes = changes
         self._saw(head)
         return head
@@ -273,7 +230,7 @@ class SQLShelf:
         with self.database.transaction(write=True) as connection:
             self.database.lock_schema(connection)
             rows = connection.execute(select(DATASET)).all()
-            return {row.name: _settings(row) for row in rows}
+            return {row.name: settings_of(row) for row in rows}
 
     def names(self) -> list[str]:
         """Names of the ledgers that were begun, whatever their state."""
@@ -297,7 +254,7 @@ class _Writing:
         self._digest = head.digest
 
     def since(self, position: int) -> Sequence[Kept]:
-        return _read(self._database, self._connection, self._dataset, self._head, position)
+        return read_rows(self._database, self._connection, self._dataset, self._head, position)
 
     def append(self, entry: Entry) -> None:
         position = self._head.entries + len(self._entries)
@@ -322,7 +279,7 @@ class _Writing:
             try:
                 self._database.run(self._connection, _ADD, self._entries)
             except self._database.conflict:
-                raise LedgerError(_SET_BACK) from None
+                raise LedgerError(SET_BACK) from None
             moved = {"of": self._dataset.number, "to_entries": after.entries, "to_digest": after.digest}
             self._database.run(self._connection, _MOVE_HEAD, moved)
         return after
@@ -341,76 +298,3 @@ def _opened(where: str | os.PathLike[str], wait: float) -> Database:
                 upgrade(connection)
     database.keep_log()
     return database
-
-
-def _rows(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
-    wanted = {"of": dataset.number, "from_position": position}
-    found = [Row(*row) for row in database.run(connection, _ROWS, wanted)]
-    for row in found:
-        _check(vars(row), ENTRY)
-    return found
-
-
-def _settings(row: Any) -> Settings:
-    """The settings of a dataset's row, as they were when it was begun."""
-    _check(row._asdict(), DATASET)
-    if row.format > FORMAT:
-        raise LedgerError(f"the entries of {row.name} are of format {row.format}: update laprasdp")
-    if first_digest(row.settings) != row.fingerprint:
-        raise LedgerError(
-            f"the settings of {row.name} were changed after it was begun: verify it and restore a backup"
-        )
-    settings: Settings = json.loads(row.settings)
-    return settings
-
-
-def _check(row: dict[str, Any], table: Table) -> None:
-    """Whether a row has values that its table allows; in a damaged SQLite file it may have others."""
-    for name, value in row.items():
-        column = table.c[name]
-        if not isinstance(value, column.type.python_type) and not (value is None and column.nullable):
-            raise LedgerError(f"{column} is {value!r} in a row: it is damaged, restore a backup")
-
-
-def _read(
-    database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
-) -> list[Kept]:
-    """Entries from `position` to the head."""
-    kept: list[Kept] = []
-    for row in _linked(database, connection, dataset, head, position):
-        try:
-            kept.append(read_entry(row.body, dataset.domain))
-        except LedgerError as error:
-            raise LedgerError(f"entry {row.position}: {error}") from None
-        if kept[-1].position != row.position:
-            raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
-    return kept
-
-
-def _linked(
-    database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
-) -> list[Row]:
-    """Rows from `position` to the head, their chain checked from link to link."""
-    if position > head.entries:
-        raise LedgerError(_FEWER.format(head.entries, position))
-    if position == head.entries:
-        return []
-    digest = _digest(database, connection, dataset, position)
-    rows = _rows(database, connection, dataset, position)
-    if rows and rows[-1].position >= head.entries:
-        raise LedgerError(_SET_BACK)
-    for expected, row in enumerate(rows, position):
-        digest = next_digest(digest, row.body)
-        if row.position != expected or row.digest != digest:
-            raise LedgerError(f"entry {expected} was changed or lost: verify it")
-    if digest != head.digest:
-        raise LedgerError(f"its last entries were changed or lost, from {position + len(rows)} on: verify it")
-    return rows
-
-
-def _digest(database: Database, connection: Connection, dataset: Dataset, entries: int) -> str:
-    """The digest after so many entries."""
-    if not entries:
-        return first_digest(dataset.text)
-    place = {"of": dataset.number, "at_position": entries - 1}
-    return next((found for (found,) in database.run(connection, _DIGEST, place)), "")

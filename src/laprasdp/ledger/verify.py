@@ -15,7 +15,8 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.claim import check_claim
 from laprasdp.ledger.engine import Database
 from laprasdp.ledger.follow import Replies
-from laprasdp.ledger.sql import Dataset, Head, Row, SQLLedger
+from laprasdp.ledger.rows import Dataset, Head, Row
+from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.tables import unguarded
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.privacy.accounting import accounting_named

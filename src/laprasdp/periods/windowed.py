@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
@@ -20,6 +21,7 @@ from laprasdp.errors import (
 )
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.periods.period import DAY, Part, Period, check_kept, dates_of, next_period
+from laprasdp.periods.priced import priced
 from laprasdp.periods.route import route
 from laprasdp.periods.settled import Refused, settled
 from laprasdp.periods.terms import Terms
@@ -35,14 +37,16 @@ from laprasdp.record.entries import Refusal, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
+from laprasdp.stream.price import Price
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
 Read = Callable[[Part, Any], Table]
 
 
-class WindowedSession:
+class WindowedSession(Asking):
     """
     Answers statements over a table in periods of a date attribute, each under a budget of its own.
 
@@ -154,6 +158,12 @@ class WindowedSession:
         return self._each(lambda session: session.epsilon_spent)
 
     @property
+    def accounts(self) -> tuple[Account, ...]:
+        """The account of each period, in order."""
+        with self._lock:
+            return tuple(replace(each.account, period=name) for name, each in self._sessions.items())
+
+    @property
     def budgets(self) -> dict[str, Budget]:
         """The whole budget of each period."""
         return {name: session.budget for name, session in self._sessions.items()}
@@ -178,12 +188,6 @@ class WindowedSession:
             for session in self._sessions.values():
                 session.close()
             self._shelf.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def plan(self, period: str | None = None) -> Plan:
         """Expected errors of what is asked of one period, the last if none is named; no data, no charge."""
@@ -231,7 +235,7 @@ class WindowedSession:
         """
         self._noise.gaussian(0)  # loaded before others wait for the transaction to end
         with self._lock:
-            next(iter(self._sessions.values())).check_open()
+            next(iter(self._sessions.values())).life.check_open()
             parsed = self._parsed(statement)
             places, asked = route(parsed, self._parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
@@ -243,12 +247,14 @@ class WindowedSession:
             shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
-    def ask_many(
-        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
-    ) -> Iterator[Answer | GroupedAnswer]:
-        """Answer statements one after another, each at once; see `Session.ask_many`."""
-        check_arguments(statements=statements)
-        yield from (self.ask(statement, analyst=analyst) for statement in statements)
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+        """The sum of what each period that it touches would charge; see `Session.price`."""
+        with self._lock, ExitStack() as stack:
+            parsed = self._parsed(statement)
+            places, asked = route(parsed, self._parts)
+            each = {name: self._sessions[name].rehearsal(asked[name].queries, analyst) for name in asked}
+            turns = {name: stack.enter_context(one) for name, one in each.items()}
+            return priced(parsed, places, asked, turns)
 
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """
@@ -289,7 +295,7 @@ class WindowedSession:
             It was declared otherwise before, or overlaps one that was.
         """
         with self._lock:
-            next(iter(self._sessions.values())).check_open()
+            next(iter(self._sessions.values())).life.check_open()
             dates = dates_of(self._domain, self._attribute)
             if period is None:
                 if self._step is None:

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from laprasdp.data.column import Column
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.schema import Column, Source, open_source
+from laprasdp.data.schema import Source, open_source
 from laprasdp.errors import ConfigError, DataError
 
 NAMES: dict[str, tuple[str, ...]] = {

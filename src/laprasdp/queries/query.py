@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +193,9 @@ class Query:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nothing changes it
 
     def __repr__(self) -> str:
         classes = "×".join(map(str, self.weights.shape)) or "1"

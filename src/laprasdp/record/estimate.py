@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from laprasdp.privacy.law import Law, expected_error
 
@@ -33,6 +33,9 @@ class Estimate:
     source: Source
     law: Law = "gaussian"
     parts: float = 1.0
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nothing changes it
 
     @property
     def expected_error(self) -> float:

@@ -15,7 +15,7 @@ from laprasdp.sql.syntax import Node, read
 
 ROOM = 64
 """Shapes that are remembered."""
-MAX_LENGTH = 1_000
+SHORT = 1_000
 """Characters of a statement whose shape is remembered; its tree takes up to 500 times as many bytes."""
 
 _NUMBER, _TEXT = "\0", "\1"
@@ -106,7 +106,7 @@ class Shapes:
 
 def _take_apart(text: str) -> tuple[str, list[str]] | None:
     """The text with holes for its constants, and the constants; None where that is not sure."""
-    if len(text) > MAX_LENGTH or _NUMBER in text or _TEXT in text:
+    if len(text) > SHORT or _NUMBER in text or _TEXT in text:
         return None
     constants: list[str] = []
 

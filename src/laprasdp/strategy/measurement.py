@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,9 @@ class Measurement(ABC):
     bits: int = field(kw_only=True)
     law: Literal["gaussian", "laplace"] = field(default="gaussian", kw_only=True)
     scale: int = field(default=0, kw_only=True)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nothing changes it
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A session: it holds the private table, the noise and the ledger, and keeps a state in step with the ledger.
+"""A session: it holds the private table, the noise, and a state that follows its ledger.
 
 The order inside `Session.ask` is the privacy argument: canonical query → a ledger transaction is opened and
 all that others released is learned → answer from the state if the policy has one (public) → the policy's
@@ -9,25 +9,14 @@ holds where the transaction finds that nothing was kept since, and is worked out
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Self
 
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
-from laprasdp.errors import (
-    BudgetError,
-    BudgetExhausted,
-    ConfigError,
-    DomainError,
-    LedgerError,
-    UnsupportedQuery,
-)
+from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
 from laprasdp.ledger.ledger import Ledger
-from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
 from laprasdp.policy.setting import Setting
@@ -36,14 +25,18 @@ from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Reply, Stamp
+from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.answer import Answer, GroupedAnswer, Released
+from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.asking import Account, Asking
+from laprasdp.stream.following import Following
+from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
+from laprasdp.stream.price import Price, rehearsed
 from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
-from laprasdp.stream.turn import Append, Choice, Settled, Turn, choose
+from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
 
 DEFAULT_POLICY = "primm"
 TRIES = 3  # to find what a design hangs on unchanged when the transaction begins; the last one designs in it
@@ -54,7 +47,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Session:
+class Session(Asking):
     """
     Answers statements over one table under one budget.
 
@@ -75,6 +68,11 @@ class Session:
         The time for the ledger's stamps, in UTC; nothing is decided by it.
     owned : ExitStack, optional
         What ends with the session beside its ledger, such as a table that was opened for it.
+
+    Attributes
+    ----------
+    life : Life
+        Where it stands to its ledger.
 
     Raises
     ------
@@ -112,20 +110,9 @@ class Session:
         self._table, self._noise, self._ledger = table, noise, ledger
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = Reader(table.domain, table.name, table.types)
-        self._lock = threading.RLock()
-        self._owned, self._closed = owned or ExitStack(), False
-        _check_promise(policy, ledger)
-        wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
-        if begun != wanted:  # it may have been raised since
-            policy = policy_named(policy.name, replace(policy.setting, budget=begun))
-        self._state = State(policy, caps or {})
-        self._torn = False  # it may have learned what is not kept, or a part of an entry
-        self._shared = False  # others had kept entries when the last statement was asked
-        if self.budget != wanted:
-            raise LedgerError(
-                f"the ledger's budget is {self.budget}, not {wanted}: declare its own; "
-                "only raise_budget, or `lapras budget raise`, makes it larger"
-            )
+        self._owned = owned or ExitStack()
+        self._following = Following.opened(policy, caps or {}, ledger)
+        self.life, self._lock = self._following.life, self._following.lock
 
     @property
     def table(self) -> Table:
@@ -150,7 +137,7 @@ class Session:
     @property
     def budget(self) -> Budget:
         """The whole budget, as last raised."""
-        return self._present.budget
+        return self._following.present.budget
 
     @property
     def unit(self) -> str:
@@ -160,17 +147,25 @@ class Session:
     @property
     def spent(self) -> float:
         """What is spent by all sessions on the ledger: ε under basic accounting, μ² under Gaussian."""
-        return self._present.filter.spent
+        return self._following.present.filter.spent
 
     @property
     def remaining(self) -> float:
         """What is left, in the same unit."""
-        return self._present.filter.remaining
+        return self._following.present.filter.remaining
 
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ for all that was released."""
         return self._policy.accounting.epsilon_of(self.spent)
+
+    @property
+    def accounts(self) -> tuple[Account]:
+        """Its one account."""
+        state = self._following.present
+        spent, accounting = state.filter.spent, state.policy.accounting
+        epsilon = accounting.epsilon_of(spent)
+        return (Account(state.budget, spent, state.filter.remaining, accounting.unit, epsilon),)
 
     def close(self) -> None:
         """
@@ -180,32 +175,14 @@ class Session:
         session is asked nothing more.
         """
         with self._lock:
-            if not self._closed:
-                self._closed = True
+            if not self.life.closed:
+                self.life.move(Event.CLOSE)
                 with self._owned:
                     self._ledger.close()
 
-    def check_open(self) -> None:
-        """
-        Whether it may be asked.
-
-        Raises
-        ------
-        LedgerError
-            It is closed.
-        """
-        if self._closed:
-            raise LedgerError("the session is closed: open another one to go on")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
-        return make_plan(self._present.policy, self._predicted)
+        return make_plan(self._following.present.policy, self._predicted)
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
@@ -269,30 +246,37 @@ class Session:
                     turn.append(Refusal(parsed.queries, str(refusal)))
                 raise
             if isinstance(settled.outcome, Refusal):
-                raise refused(settled.outcome, settled.released)
+                raise settled.refused
             return self.show(parsed, settled).whole
 
-    def ask_many(
-        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
-    ) -> Iterator[Answer | GroupedAnswer]:
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
         """
-        Answer statements one after another, each at once.
+        What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
 
         Parameters
         ----------
-        statements : iterable
-            Read lazily: each is taken only when the one before it was answered.
-        analyst : str, optional
+        statement, analyst
             As for `ask`.
 
         Raises
         ------
-        LaprasError
-            From the first statement that is refused; `ask` them one by one to go on after a refusal.
+        UnsupportedQuery
+            The statement cannot be asked.
+        ConfigError
+            There are caps, and the analyst has none.
+        LedgerError
+            The ledger cannot be read, or the session is closed.
+
+        Notes
+        -----
+        **Privacy.**  A function of what is kept and of public settings; no data, no noise, no entry.
         """
-        check_arguments(statements=statements)
-        for statement in statements:
-            yield self.ask(statement, analyst=analyst)
+        queries = self._parsed(statement).queries
+        with self.rehearsal(queries, analyst) as turn:
+            try:
+                return Price.of(queries, turn.settle(queries))
+            except BudgetExhausted as stop:
+                return Price.refused(queries, str(stop))
 
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """
@@ -317,7 +301,7 @@ class Session:
         (docs/proofs/session.md).
         """
         check_arguments(budget=budget)
-        with self._transaction(Stamp(self._clock(), analyst)) as append:
+        with self._following.transaction(Stamp(self._clock(), analyst)) as append:
             self._filter.check_widen(budget)
             old = self._state.budget
             append(Raise(old, budget))
@@ -355,10 +339,7 @@ class Session:
         """
         self.admit(analyst)
         with self._lock:
-            self.check_open()
-            if self._shared or self._torn:
-                self._shared = self._catch_up(self._ledger.since)
-            return choose(self._state, queries, analyst)
+            return choose(self._following.ahead, queries, analyst)
 
     @contextmanager
     def turn(self, stamp: Stamp, ahead: Choice | None = None) -> Iterator[Turn]:
@@ -379,8 +360,15 @@ class Session:
             The ledger cannot keep it.
         """
         self.admit(stamp.analyst)
-        with self._transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, ahead, self._state, self._table, self._noise)
+        with self._following.transaction(stamp) as append:
+            yield Turn(append, stamp.analyst, ahead, self._state, measured(self._table, self._noise))
+
+    @contextmanager
+    def rehearsal(self, queries: Sequence[Query], analyst: str | None) -> Iterator[Turn]:
+        """A turn for a statement of these queries that ends as if it were asked, and is kept nowhere."""
+        self.admit(analyst)
+        with self._lock:
+            yield rehearsed(self._following.present, queries, analyst)
 
     def show(self, parsed: Statement, settled: Settled) -> Shown:
         """What the analyst is shown of a kept reply, which was the last that the state learned."""
@@ -396,39 +384,11 @@ class Session:
 
     def doubt(self) -> None:
         """What was learned last may not be kept after all: go by the ledger alone from here on."""
-        with self._lock:
-            self._torn = True
+        self._following.doubt()
 
-    @contextmanager
-    def _transaction(self, stamp: Stamp) -> Iterator[Append]:
-        """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
-        with self._lock:
-            self.check_open()
-            if self._torn:  # learn it all here, where nobody waits for it
-                self._catch_up(self._ledger.since)
-            with self._ledger.transaction(stamp) as transaction:
-                self._shared = self._catch_up(transaction.since) or self._shared
-
-                def append(entry: Entry) -> None:
-                    transaction.append(entry)
-                    self._learn(Kept(self._state.position, stamp, entry))
-
-                yield append
-            self._torn = False
-
-    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
-        """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
-        if self._torn:
-            self._state, self._torn = self._state.afresh(), False
-        before = self._state.position
-        for kept in since(before):
-            self._learn(kept)
-        self._torn = False
-        return self._state.position > before
-
-    def _learn(self, kept: Kept) -> None:
-        self._torn = True  # until what `kept` belongs to is learned and kept whole
-        self._state.learn(kept)
+    @property
+    def _state(self) -> State:
+        return self._following.state
 
     @property
     def _policy(self) -> Policy:
@@ -437,30 +397,3 @@ class Session:
     @property
     def _filter(self) -> Filter:
         return self._state.filter
-
-    @property
-    def _present(self) -> State:
-        """The state after everything that is kept now."""
-        with self._lock:
-            self.check_open()
-            self._catch_up(self._ledger.since)
-            return self._state
-
-
-def refused(refusal: Refusal, released: Sequence[Released]) -> BudgetExhausted:
-    """The error of a refusal, which names what was released all the same."""
-    also = "".join(f"; {one.reason} release: {one.charge:.3g} left the budget" for one in released)
-    error = BudgetExhausted(refusal.reason + also)
-    error.released = tuple(released)
-    return error
-
-
-def _check_promise(policy: Policy, ledger: Ledger) -> None:
-    """Refuse a budget that is not enough, before the ledger is begun; what it holds already can be shown."""
-    try:
-        check_promise(policy)
-    except BudgetError:
-        with suppress(LedgerError):  # nothing was begun
-            if any(True for _ in ledger.since(0)):
-                return
-        raise

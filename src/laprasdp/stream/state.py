@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 from laprasdp.errors import BudgetError, BudgetExhausted, LedgerError, UnknownAnalyst
@@ -53,6 +54,11 @@ class State:
         """The state before the first entry."""
         policy = policy_named(self.policy.name, self._settled)
         return State(policy, {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()})
+
+    def twin(self) -> State:
+        """A copy that learns by itself; settings are shared, for nothing changes them."""
+        kept = (self.policy.setting, self._settled)
+        return copy.deepcopy(self, {id(setting): setting for setting in kept})
 
     def admit(self, analyst: str | None) -> None:
         """

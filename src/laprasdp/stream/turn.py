@@ -12,11 +12,13 @@ from laprasdp.privacy.noise import NoiseSource
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Refusal, Release, Reply
 from laprasdp.record.estimate import Estimate
+from laprasdp.strategy.measurement import Measurement
 from laprasdp.stream.answer import Reason, Released
 from laprasdp.stream.shown import Prices
 from laprasdp.stream.state import State
 
 Append = Callable[[Entry], None]
+Measure = Callable[[Measurement], tuple[int, ...]]
 Known = dict[Query, Estimate | None]
 
 
@@ -37,6 +39,15 @@ class Settled:
     outcome: Reply | Refusal
     prices: Prices
     released: tuple[Released, ...] = ()
+
+    @property
+    def refused(self) -> BudgetExhausted:
+        """The error of a refusal, which names what was released all the same."""
+        assert isinstance(self.outcome, Refusal)
+        also = "".join(f"; {one.reason} release: {one.charge:.3g} left the budget" for one in self.released)
+        error = BudgetExhausted(self.outcome.reason + also)
+        error.released = self.released
+        return error
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,18 @@ def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choic
     return Choice(state.position, due, _weigh(state, queries, analyst) if due is None else None)
 
 
+def measured(table: Table, noise: NoiseSource) -> Measure:
+    """
+    What measures a table; exact answers exist nowhere else.
+
+    Notes
+    -----
+    **Privacy.**  Assumes that the charge of what is measured was checked.  Guarantees that what is read only
+    goes into its noisy release.
+    """
+    return lambda measurement: measurement.release(measurement.exact(table.marginal), noise)
+
+
 @dataclass(frozen=True)
 class Turn:
     """
@@ -90,19 +113,20 @@ class Turn:
         Who asks.
     ahead : Choice or None
         What was decided about the statement before the transaction; it holds where nothing was kept since.
+    measure : callable
+        Noisy answers of a measurement; see `measured`.
 
     Notes
     -----
-    **Privacy.**  Everything is decided from the state; the table is read only for a grant that the filter has
-    admitted, and what is read only goes into its noisy release.
+    **Privacy.**  Everything is decided from the state; something is measured only for a grant that the filter
+    has admitted.
     """
 
     append: Append
     analyst: str | None
     ahead: Choice | None
     _state: State
-    _table: Table
-    _noise: NoiseSource
+    measure: Measure
 
     @property
     def ready(self) -> bool:
@@ -161,11 +185,10 @@ class Turn:
         return choice is not None and choice.position == self._state.position
 
     def _released(self, grant: Grant, *, opening: bool) -> Release:
-        """Measure what the filter admits in this transaction; exact answers exist nowhere else."""
+        """Measure what the filter admits in this transaction."""
         self._state.filter.check(grant.charge)
         measurement = grant.measurement
-        noisy = measurement.release(measurement.exact(self._table.marginal), self._noise)
-        return Release(measurement, noisy, grant.charge, grant.allowance, opening)
+        return Release(measurement, self.measure(measurement), grant.charge, grant.allowance, opening)
 
 
 def _weigh(

@@ -1,0 +1,154 @@
+"""DuckDB as an engine: files, database files and tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import duckdb
+from sqlglot import exp
+
+from laprasdp.data.column import Column
+from laprasdp.data.duckdb_words import DUCKDB, create_list, joined
+from laprasdp.data.memory import level_type
+from laprasdp.data.patience import awaited
+from laprasdp.data.persons import first_rows
+from laprasdp.data.scan import Scan
+from laprasdp.data.schema import Source
+from laprasdp.data.types import compared_as
+from laprasdp.data.words import spelled
+from laprasdp.errors import DataError
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_BATCH = 2**17
+
+
+class DuckDBEngine:
+    """
+    An open source read by DuckDB; implements `laprasdp.data.engine.Engine`.
+
+    Parameters
+    ----------
+    source : Source
+        Closed with the engine.
+
+    Notes
+    -----
+    **Privacy.**  Guarantees what `Engine` asks.  The rows of a database are read by one statement; those of
+    every other source in parts, one after another, from one opened file or from a table in memory.  Levels
+    and persons of the rows are held in memory until they are counted.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def columns(self, names: Sequence[str], person: str | None) -> tuple[tuple[Column, ...], Column | None]:
+        """The columns of these names, and the one that names a person."""
+        source = self._source
+        source.check_header([*names, *([] if person is None else [person])])
+        found = tuple(source.find(name) for name in names)
+        return found, None if person is None else source.find(person, "privacy unit's column")
+
+    def types(self, scan: Scan) -> Mapping[str, str]:
+        """The DuckDB type of each attribute's column, from the schema."""
+        with self._told():
+            return {read.name: compared_as(self._source, read.column) for read in scan.attributes}
+
+    def run(self, scan: Scan) -> Iterator[RecordBatch]:
+        """The combinations of levels that occur, and how many rows there are of each."""
+        import pyarrow
+
+        connection = self._source.connection
+        with self._told():
+            self._keep(scan)
+            found = awaited(connection, partial(connection.execute, _cells(scan).sql("duckdb")))
+            # duckdb 1.5 renamed it
+            reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(_BATCH)
+            try:
+                while (batch := awaited(connection, partial(next, reader, None))) is not None:
+                    yield batch
+            except pyarrow.ArrowException as error:  # all is counted: nothing but memory can be missing
+                raise duckdb.OutOfMemoryException from error
+
+    def close(self) -> None:
+        """Leave the source; closing twice does nothing."""
+        self._source.close()
+
+    def _keep(self, scan: Scan) -> None:
+        """Fill the table ``kept``: levels of rows, NULL outside, with their persons or added up."""
+        connection, levels = self._source.connection, scan.levels
+        columns = [read.column for read in scan.attributes]
+        kept = [
+            f"{level} {level_type(read.attribute)}"
+            for level, read in zip(levels, scan.attributes, strict=True)
+        ]
+        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR", "person BLOB"]
+        connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
+        for i, read in enumerate(scan.attributes):
+            if read.level.lookup is not None:
+                create_list(connection, read.level.lookup, f"list{i}")
+        rows = _rows(scan).subquery("r")
+        if scan.person is None:
+            counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
+        else:
+            columns.append(scan.person)
+            counted = exp.select("*").from_(rows).where("person IS NOT NULL")
+        for part in self._source.scans(columns):
+            into = counted.with_("s", as_=_values(scan).from_(part), materialized=True).sql("duckdb")
+            awaited(connection, partial(connection.execute, "INSERT INTO kept " + into))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of DuckDB as what a user can do about them; what DuckDB says may quote a value."""
+        label = self._source.label
+        try:
+            yield
+        except duckdb.OutOfMemoryException:
+            raise DataError(f"{label} needs more memory than there is; declare fewer levels") from None
+        except duckdb.Error:
+            raise DataError(f"{label} cannot be read to its end: is it damaged, or being written?") from None
+
+
+def _values(scan: Scan) -> exp.Select:
+    """From a part of the source: the values of the columns, texts as what they are declared to be."""
+    parts: list[exp.Expr] = []
+    for i, read in enumerate(scan.attributes):
+        value = spelled(read.value, DUCKDB, {"value": exp.column(f"v{i}", "source")})
+        parts += [exp.alias_(value, f"v{i}"), exp.column(f"n{i}", "source")]
+    if scan.person is not None:
+        parts.append(exp.column(f"v{len(scan.attributes)}", "source"))
+    return exp.select(*parts)
+
+
+def _rows(scan: Scan) -> exp.Select:
+    """From ``s``, the values: the levels a0, a1, … and, with persons, who (a text) and person (its bytes)."""
+    rows = exp.select().from_("s")
+    for i, read in enumerate(scan.attributes):
+        names = {"value": exp.column(f"v{i}", "s"), "absent": exp.column(f"n{i}", "s")}
+        if read.level.lookup is not None:
+            names["found"] = exp.column("level", f"list{i}")
+            key = spelled(read.level.lookup.of, DUCKDB, names)
+            rows = joined(rows, read.level.lookup, key, f"list{i}")
+        level = spelled(read.level.expression, DUCKDB, names)
+        rows = rows.select(exp.cast(level, level_type(read.attribute), dialect="duckdb").as_(f"a{i}"))
+    if scan.person is not None:
+        who = DUCKDB["text"](exp.column(f"v{len(scan.attributes)}", "s"))
+        rows = rows.select(who.as_("who"), DUCKDB["bytes"](who.copy()).as_("person"))
+    return rows
+
+
+def _cells(scan: Scan) -> exp.Select:
+    """From ``kept``: the occurring combinations of levels, with their rows."""
+    levels = scan.levels
+    inside = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
+    if scan.person is not None:
+        first = spelled(first_rows(inside, scan), DUCKDB)
+        assert isinstance(first, exp.Select)
+        inside = first.select("1 AS rows")
+    return (
+        exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*levels)
+    )

@@ -1,0 +1,63 @@
+"""Which rows of a person count: the first ones in the order of a keyed hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from laprasdp.data.scan import Scan
+from laprasdp.data.words import word
+
+
+def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
+    """
+    Keep at most `scan.most` rows of a person; with `scan.apart`, of a person in each period.
+
+    Parameters
+    ----------
+    rows : select
+        Rows in the domain: ``person``, ``who`` (the person as a text) and the levels ``a0``, ``a1``, ….
+    scan : Scan
+
+    Returns
+    -------
+    select
+        The levels of the rows that count, in the words of `laprasdp.data.words`.
+
+    Notes
+    -----
+    **Privacy.**  What is kept of a person follows from that person's rows (with `apart`, those of one period)
+    and the key.  Equal rows of a person are numbered, so each has its own hash and none of them is favoured;
+    which of two equal rows has which number makes no difference to the counts.
+    """
+    levels, apart = scan.levels, scan.apart
+    equal = [exp.column(name) for name in ("person", *levels)]
+    copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
+    counted = rows.select(copy)
+    parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
+    within: list[exp.Expr] = [exp.column("person")]
+    if apart is not None:
+        start = _start(exp.column(levels[apart[0]]), apart[1])
+        parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)
+        within.append(start.copy())
+    order = [
+        word("hash", exp.Literal.string(scan.key), *parts),
+        *[exp.column(name) for name in (*levels, "copy")],
+    ]
+    place = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=within,
+        order=exp.Order(expressions=[exp.Ordered(this=by) for by in order]),
+    )
+    placed = exp.select(*levels, place.as_("place")).from_(counted.subquery("c"))
+    return exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
+
+
+def _start(level: exp.Expr, starts: Sequence[int]) -> exp.Expr:
+    """The last of `starts` that is not above a level, by a balanced tree of comparisons."""
+    if len(starts) == 1:
+        return exp.Literal.number(starts[0])
+    middle = len(starts) // 2
+    below = level.copy() < exp.Literal.number(starts[middle])
+    return exp.case().when(below, _start(level, starts[:middle])).else_(_start(level, starts[middle:]))

@@ -1,0 +1,124 @@
+"""Asking: what every session offers, of one table or of many periods; faces know nothing else of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from laprasdp.arguments import check_arguments
+from laprasdp.privacy.budget import Budget
+from laprasdp.queries.query import Query
+from laprasdp.sql.parse import Statement
+from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.plan import Plan
+from laprasdp.stream.price import Price
+
+
+@dataclass(frozen=True)
+class Account:
+    """
+    One budget, and what became of it.
+
+    Attributes
+    ----------
+    budget : Budget
+        As last raised.
+    spent, remaining : float
+        By all sessions on the ledger, in `unit`.
+    unit : str
+        What charges are measured in: ε or μ².
+    epsilon_spent : float
+        ε at the budget's δ for all that was released.
+    period : str, optional
+        The first date of the period that it is for, where there are several.
+    """
+
+    budget: Budget
+    spent: float
+    remaining: float
+    unit: str
+    epsilon_spent: float
+    period: str | None = None
+
+    @property
+    def share_left(self) -> float:
+        """What is left as a share of the whole."""
+        whole = self.spent + self.remaining
+        return self.remaining / whole if whole else 0.0
+
+
+def tightest(accounts: Sequence[Account]) -> Account:
+    """The account with the smallest share left; the first of several."""
+    return min(accounts, key=lambda account: account.share_left)
+
+
+class Asking(Protocol):
+    """
+    A session that statements are asked of, one after another.
+
+    Notes
+    -----
+    **Privacy.**  Whoever holds one sees answers, refusals and charges only; see `Session`.
+    """
+
+    @property
+    def unit(self) -> str:
+        """What charges are measured in: ε or μ²."""
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        """The account of each budget: one of a table, one a period where there are periods."""
+
+    @property
+    def account(self) -> Account:
+        """The account that has the smallest share left."""
+        return tightest(self.accounts)
+
+    def parse(self, text: str) -> Statement:
+        """Read a statement without asking it: what it means, or why it cannot be asked."""
+
+    def admit(self, analyst: str | None) -> None:
+        """Whether this analyst may ask at all; raises `UnknownAnalyst` otherwise."""
+
+    def plan(self) -> Plan:
+        """Expected error of every predicted query and of typical others; no data, no charge."""
+
+    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+        """What a statement would be charged, and how exact it would be, if it were asked now."""
+
+    def ask(
+        self, statement: str | Query | Statement, *, analyst: str | None = None
+    ) -> Answer | GroupedAnswer:
+        """Answer one statement, at once."""
+
+    def ask_many(
+        self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
+    ) -> Iterator[Answer | GroupedAnswer]:
+        """
+        Answer statements one after another, each at once.
+
+        Parameters
+        ----------
+        statements : iterable
+            Read lazily: each is taken only when the one before it was answered.
+        analyst : str, optional
+            As for `ask`.
+
+        Raises
+        ------
+        LaprasError
+            From the first statement that is refused; `ask` them one by one to go on after a refusal.
+        """
+        check_arguments(statements=statements)
+        for statement in statements:
+            yield self.ask(statement, analyst=analyst)
+
+    def close(self) -> None:
+        """Let go of what the session has open; closing twice does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

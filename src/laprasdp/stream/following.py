@@ -1,0 +1,133 @@
+"""Following: a state is kept in step with its ledger, whoever else writes there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Self
+
+from laprasdp.errors import BudgetError, LedgerError
+from laprasdp.ledger.ledger import Ledger
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.promise import check_promise
+from laprasdp.privacy.budget import Budget
+from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.stream.life import Event, Life
+from laprasdp.stream.state import State
+from laprasdp.stream.turn import Append
+
+
+class Following:
+    """
+    A state, its ledger and where they stand to each other.
+
+    Parameters
+    ----------
+    state : State
+        Before the first entry.
+    ledger : Ledger
+
+    Notes
+    -----
+    **Privacy.**  Assumes what `Ledger` assumes.  Guarantees that a transaction begins with a state that has
+    learned everything that is kept and nothing else.
+    """
+
+    def __init__(self, state: State, ledger: Ledger) -> None:
+        self.state, self.ledger = state, ledger
+        self.life, self.lock = Life(), threading.RLock()
+
+    @classmethod
+    def opened(cls, policy: Policy, caps: Mapping[str, float], ledger: Ledger) -> Self:
+        """
+        Begin a ledger, or go on with one.
+
+        Raises
+        ------
+        BudgetError
+            A cap is no ε; or the ledger is empty and the budget is not enough for what the policy plans.
+        LedgerError
+            The ledger was begun with other settings, or cannot be read.
+        """
+        _check_promise(policy, ledger)
+        wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
+        if begun != wanted:  # it may have been raised since
+            policy = policy_named(policy.name, replace(policy.setting, budget=begun))
+        made = cls(State(policy, caps), ledger)
+        if made.present.budget != wanted:
+            raise LedgerError(
+                f"the ledger's budget is {made.state.budget}, not {wanted}: declare its own; "
+                "only raise_budget, or `lapras budget raise`, makes it larger"
+            )
+        return made
+
+    @property
+    def present(self) -> State:
+        """The state after everything that is kept now."""
+        with self.lock:
+            self.life.check_open()
+            self._catch_up(self.ledger.since)
+            self.life.move(Event.FOLLOW)
+            return self.state
+
+    @property
+    def ahead(self) -> State:
+        """The state, after everything that is kept where others write; elsewhere nothing is read."""
+        with self.lock:
+            self.life.check_open()
+            if self.life.shared or self.life.torn:
+                further = self._catch_up(self.ledger.since)
+                self.life.move(Event.OVERTAKEN if further else Event.QUIET)
+            return self.state
+
+    @contextmanager
+    def transaction(self, stamp: Stamp) -> Iterator[Append]:
+        """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
+        with self.lock:
+            self.life.check_open()
+            if self.life.torn:  # learn it all here, where nobody waits for it
+                self._catch_up(self.ledger.since)
+                self.life.move(Event.FOLLOW)
+            with self.ledger.transaction(stamp) as transaction:
+                further = self._catch_up(transaction.since)
+                self.life.move(Event.OVERTAKEN if further else Event.FOLLOW)
+
+                def append(entry: Entry) -> None:
+                    transaction.append(entry)
+                    self._learn(Kept(self.state.position, stamp, entry))
+
+                yield append
+            self.life.move(Event.KEEP)
+
+    def doubt(self) -> None:
+        """What was learned last may not be kept after all: go by the ledger alone from here on."""
+        with self.lock:
+            self.life.move(Event.DOUBT)
+
+    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
+        """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
+        if self.life.torn:
+            self.state = self.state.afresh()
+            self.life.move(Event.RENEW)
+        before = self.state.position
+        for kept in since(before):
+            self._learn(kept)
+        return self.state.position > before
+
+    def _learn(self, kept: Kept) -> None:
+        self.life.move(Event.LEARN)  # until what `kept` belongs to is learned and kept whole
+        self.state.learn(kept)
+
+
+def _check_promise(policy: Policy, ledger: Ledger) -> None:
+    """Refuse a budget that is not enough, before the ledger is begun; what it holds already can be shown."""
+    try:
+        check_promise(policy)
+    except BudgetError:
+        with suppress(LedgerError):  # nothing was begun
+            if any(True for _ in ledger.since(0)):
+                return
+        raise
