@@ -169,7 +169,7 @@ def _best(
     whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
     widest = max(map(len, weights))
     tried = range(widest + 1) if len(setting.domain) > _NARROW else (widest,)
-    outlooks: list[tuple[Mapping[Axes, float], Marginals, Outlook]] = []
+    outlooks: list[tuple[dict[Axes, float], Marginals, Outlook]] = []
     for wide in tried:
         narrow = {axes: weight for axes, weight in weights.items() if len(axes) <= wide}
         if outlooks and _draws(setting, narrow) > _MANY:
