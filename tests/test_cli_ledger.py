@@ -173,7 +173,8 @@ def test_the_forecast_counts_what_fits(small, policy):
         assert found["free"] == found["queries"] > 10
     else:
         assert found == {
-            "queries": 0, "free": 0, "more": False, "mean_std": None, "first_std": None, "last_std": None
+            "queries": 0, "free": 0, "more": False, "mean_std": None, "first_std": None, "last_std": None,
+            "kinds": {},
         }  # fmt: skip
         assert "no typical query that has to be measured fits any more" in invoke("budget").stdout
 

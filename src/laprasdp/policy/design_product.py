@@ -8,7 +8,7 @@ is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -28,18 +28,19 @@ from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.joint import Joint, design_joint
 from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights
 
+_MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
 _NARROW = 4  # attributes up to which the background has all sets that queries may use
 _TYPICAL = 12  # typical queries of each kind
 _ROWS = 1_000_000  # noise values that the prior may have in all
 _GAP = 1e-2
-HURT = 1.25  # times the error without predictions, that a kind of unpredicted queries may have with them
+HURT = 1.28  # times the error without predictions, that a kind of unpredicted queries may have with them
 _BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
 _STREAM = (0.02, *(share / 20 for share in range(1, 20)))
 _LEAST = 0.002  # share of the stream where nothing is expected to be measured
 _UNKNOWN = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # overlaps that stand for an unknown one
 _WIDER = 1.05  # how much better a background of more attributes has to be
 _CLOSE = 1.02  # of the least hurt, where no shares keep the limit
-_WORSE = 1.12  # times the least error that predicted queries may have within the limits
+_WORSE = 1.05  # times the least error that predicted queries may have within the limits
 _MOVED = 0.5  # part of the stream's share that later batches bring to the predicted queries, if all are
 
 
@@ -169,9 +170,11 @@ def _best(
     whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
     widest = max(map(len, weights))
     tried = range(widest + 1) if len(setting.domain) > _NARROW else (widest,)
-    outlooks = []
+    outlooks: list[tuple[dict[Axes, float], Marginals, Outlook]] = []
     for wide in tried:
         narrow = {axes: weight for axes, weight in weights.items() if len(axes) <= wide}
+        if outlooks and _draws(setting, narrow) > _MANY:
+            break
         prior = _prior(setting, narrow, moments, whole)
         outlooks.append((narrow, prior, Outlook(setting, prior, encode, kinds, crowd)))
     place, shares = _shares(setting, [outlook for *_, outlook in outlooks], limits)
@@ -240,6 +243,11 @@ def _weights(
         if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
             chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
     return chosen
+
+
+def _draws(setting: Setting, sets: Iterable[Axes]) -> int:
+    """Noise values that a background of these sets has."""
+    return sum(math.prod(setting.domain.shape[axis] - 1 for axis in axes) for axes in sets)
 
 
 def _prior(

@@ -27,6 +27,7 @@ _LEAST = 2**20  # units below which nothing more is measured
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
+_TURN = 12  # typical queries of each kind
 _SEEN = 20  # measured queries that the expected crowd is worth
 
 
@@ -74,7 +75,7 @@ class PrimmProduct(Primm):
         before = deviations(finite(self._planned.covariance(self.design.typical)))
         total = self._planned.variance(Query.constant(self.setting.domain, 1))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
-        order = np.random.default_rng(0).permutation(len(before)).tolist()  # kinds mixed
+        order = sorted(range(len(before)), key=lambda place: (place % _TURN, place))  # kinds in turn
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
