@@ -28,7 +28,7 @@ from laprasdp.periods.terms import Terms
 from laprasdp.periods.total import added
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
-from laprasdp.privacy.noise import NoiseSource
+from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.prediction import describe
@@ -233,7 +233,7 @@ class WindowedSession(Asking):
         -----
         **Privacy.**  As for `Session.ask`, with the ledgers of all touched periods in one transaction.
         """
-        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
+        load(self._noise)  # before others wait for the transaction to end
         with self._lock:
             next(iter(self._sessions.values())).life.check_open()
             parsed = self._parsed(statement)

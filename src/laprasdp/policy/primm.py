@@ -35,6 +35,14 @@ class Believing(Protocol):
         """(m, m) joint covariance of the errors of several queries."""
 
 
+SMALL = 0.01
+"""A measurement that gains less than this share of the variance is not worth its cost."""
+LEAST = 2**20
+"""Units below which nothing more is measured."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+"""Of what is left, that a further batch may take."""
+
+
 class Primm(Policy):
     """
     What PRIMM does on every table.

@@ -13,7 +13,7 @@ from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.policy.design import Design, Predicted, design
 from laprasdp.policy.policy import Grant
-from laprasdp.policy.primm import Primm
+from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
@@ -24,9 +24,6 @@ from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
-_SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
-_LEAST = 2**20  # units below which nothing more is measured
-_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 
 
 class PrimmDense(Primm):
@@ -96,7 +93,7 @@ class PrimmDense(Primm):
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = float(self._slack().min())
-        share = self._better_share(weights, predicted, others, slack) if slack > _LEAST else 0.0
+        share = self._better_share(weights, predicted, others, slack) if slack > LEAST else 0.0
         if share == 0:
             return None
         norm = self._norm((slack * share - 4) / self.accounting.total)
@@ -111,7 +108,7 @@ class PrimmDense(Primm):
         )
         seen = self.belief.inverse @ row
         gain = float(vector @ seen) ** 2 / (1 + float(row @ seen))
-        worth = gain > _SMALL * float(vector @ self.belief.inverse @ vector)
+        worth = gain > SMALL * float(vector @ self.belief.inverse @ vector)
         return self._grid(row[np.newaxis]) if worth else None
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
@@ -177,7 +174,7 @@ class PrimmDense(Primm):
         """Column norm that each cell may add for the next query that has to be measured."""
         slack, whole = self._slack(), self.accounting.total * (1 - self._design.first)
         most = float(slack.max())
-        if most <= _LEAST:
+        if most <= LEAST:
             return np.zeros(len(slack))
         now = self.pacing.allowance(most, whole, self.seen + 1, self.measured + 1)
         units: Floats = np.maximum(np.floor(slack * min(1.0, now / most)) - 2, 0)
@@ -193,7 +190,7 @@ class PrimmDense(Primm):
         unit, even = self._design.batch.T @ self._design.batch, self._design.background
         half, left = np.full(len(unit), 0.5), self._units(slack)
         best, chosen = math.inf, 0.0
-        for share in _SHARES:
+        for share in SHARES:
             precision = self.belief.precision + unit * (left * share)
             inverse = np.asarray(np.linalg.inv(precision))
             known = still.deviation(inverse)

@@ -14,7 +14,7 @@ from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
 from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
 from laprasdp.policy.policy import Grant
-from laprasdp.policy.primm import Primm
+from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
@@ -22,9 +22,6 @@ from laprasdp.record.entries import Release
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows, measure
 
-_SMALL = 0.01  # a measurement that gains less than this share of the variance is not worth its cost
-_LEAST = 2**20  # units below which nothing more is measured
-_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # of what is left, that a further batch may take
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
 _TURN = 12  # typical queries of each kind
@@ -103,7 +100,7 @@ class PrimmProduct(Primm):
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
-        if slack <= _LEAST or self.design.joint is None:
+        if slack <= LEAST or self.design.joint is None:
             return None
         share = self._better_share(weights, predicted, others, slack)
         rows = self._batch_of((slack - 4) * share) if share else None
@@ -119,13 +116,13 @@ class PrimmProduct(Primm):
         best, chosen = 0.0, None
         for place, row in enumerate(rows):
             units = self._allowed(row, crowd)
-            if units <= _LEAST or not np.isfinite(joint[place, place]):
+            if units <= LEAST or not np.isfinite(joint[place, place]):
                 continue
             noise = row.sensitivity**2 / self._power(units)
             costs = max(1.0, float(self.design.crowd.touched(row).mean()) / weight)
             signal = float(joint[0, place]) ** 2
             score = signal / (float(joint[place, place]) + noise * costs)
-            if score > best and signal / (float(joint[place, place]) + noise) > _SMALL * joint[0, 0]:
+            if score > best and signal / (float(joint[place, place]) + noise) > SMALL * joint[0, 0]:
                 best, chosen = score, (row, units)
         return None if chosen is None else self._measured(*chosen)
 
@@ -136,17 +133,17 @@ class PrimmProduct(Primm):
         around = query.spread(2 * query.weights - high - low).canonical()
         wide = self._allowed(around, self._crowded(around))
         total = self.belief.variance(Query.constant(self.setting.domain, 1))
-        if wide <= _LEAST or around.is_zero or not math.isfinite(total):
+        if wide <= LEAST or around.is_zero or not math.isfinite(total):
             return query, units
         scale = (2 * query.sensitivity / around.sensitivity) ** 2  # how much more it tells
-        itself = query.sensitivity**2 / self._power(units) if units > _LEAST else math.inf
+        itself = query.sensitivity**2 / self._power(units) if units > LEAST else math.inf
         half = query.sensitivity**2 / self._power(wide) / scale + total * ((high + low) / 2) ** 2
         return (around, wide) if half < itself else (query, units)
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         crowds = [self._crowded(query) for query in queries]
         units = min(self._allowed(query, crowd) for query, crowd in zip(queries, crowds, strict=True))
-        if units <= _LEAST:
+        if units <= LEAST:
             return None
         return measure(queries, self.accounting.mu_squared(units), self.setting.unit.max_rows)
 
@@ -198,7 +195,7 @@ class PrimmProduct(Primm):
         return int(met.weights.max())
 
     def _measured(self, row: Query, units: int) -> Rows | None:
-        if units <= _LEAST:
+        if units <= LEAST:
             return None
         try:
             return measure([row], self.accounting.mu_squared(units), self.setting.unit.max_rows)
@@ -207,7 +204,7 @@ class PrimmProduct(Primm):
 
     def _batch_of(self, units: float) -> Rows | None:
         """The strategy for the predicted queries, as strong as so many units allow."""
-        if self.design.joint is None or units <= _LEAST:
+        if self.design.joint is None or units <= LEAST:
             return None
         try:
             return self.design.joint.at(self.accounting.mu_squared(int(units)), self.setting.unit.max_rows)
@@ -220,10 +217,10 @@ class PrimmProduct(Primm):
         m, left = len(self.setting.predictions), self._power(slack)
         joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
         totals = []
-        for share in _SHARES:
+        for share in SHARES:
             after = deviations(posterior(joint, self.design.joint.encode, left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)
         place = int(np.argmin(totals))
-        return _SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
+        return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

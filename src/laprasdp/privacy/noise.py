@@ -43,6 +43,11 @@ class NoiseSource(Protocol):
         ...
 
 
+def load(noise: NoiseSource) -> None:
+    """Load what draws samples, which takes a moment the first time; nothing is drawn."""
+    noise.gaussian(0)
+
+
 class ExactNoise:
     r"""
     Exact samples from OpenDP, seeded by the operating system; the source for private data.

@@ -22,7 +22,7 @@ from laprasdp.policy.promise import check_promise
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
-from laprasdp.privacy.noise import NoiseSource
+from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
@@ -237,7 +237,7 @@ class Session(Asking):
         """
         parsed = self._parsed(statement)
         stamp = Stamp(self._clock(), analyst, parsed.text)
-        self._noise.gaussian(0)  # loaded before others wait for the transaction to end
+        load(self._noise)  # before others wait for the transaction to end
         with self._lock:
             try:
                 settled = self._settle(stamp, parsed.queries)
