@@ -139,7 +139,7 @@ def test_drift_is_followed_within_one_window(rng):
 
     def overlap(predictor, known):
         predictor.fit(made(known))
-        chosen = {one.text for one in make_forecast(predictor, made(known), S, 50).expected}
+        chosen = {one.text for one in make_forecast(predictor, made(known), S, 50).predictions}
         return np.mean([text in chosen for text in after])
 
     best = overlap(Frequency(), lines[-S:])

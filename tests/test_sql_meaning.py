@@ -253,7 +253,7 @@ def test_columns_that_are_not_found(columns: list[str], wanted: str, message: st
 def test_a_draft_of_the_configuration_says_what_times_mean(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "t.db")) as database:
         database.execute("CREATE TABLE t (ts TIMESTAMP, d DATE)")
-    init(tmp_path / "t.db", "t", tmp_path / "lapras.toml", force=False, as_json=False)
+    init(tmp_path / "t.db", "t", tmp_path / "lapras.toml", delimiter=None, force=False, as_json=False)
     times, days = (tmp_path / "lapras.toml").read_text().split("[domain.ts]")[1].split("[domain.d]")
     assert "what cuts a day is refused" in times
     assert "CAST(x AS DATE)" in times
