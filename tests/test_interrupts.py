@@ -139,7 +139,7 @@ def test_while_a_log_is_read(tmp_path: Path) -> None:
 
 def test_while_the_strategy_is_designed(place: Path) -> None:
     slow = "import time; time.sleep(30)"
-    with command(place, "laprasdp.policy.lapras", "optimize", "ask", ASKED, then=slow) as process:
+    with command(place, "laprasdp.policy.lapras", "design_joint", "ask", ASKED, then=slow) as process:
         assert interrupt(process)[0] == ""
     assert kept(place).head.entries == 0
     sound(place)

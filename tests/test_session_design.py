@@ -51,13 +51,13 @@ def designing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
     """Do something whenever the matrix of a policy is designed."""
 
     def during(act: Callable[[], None]) -> None:
-        true = lapras.optimize
+        true = lapras.design_joint
 
         def slow(*arguments: Any, **more: Any) -> Any:
             act()
             return true(*arguments, **more)
 
-        monkeypatch.setattr(lapras, "optimize", slow)
+        monkeypatch.setattr(lapras, "design_joint", slow)
 
     return during
 
