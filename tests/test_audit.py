@@ -69,8 +69,8 @@ def test_a_sound_session_passes_and_half_the_noise_is_caught(
 
     sound = audit(opener(ExactNoise()), WITHOUT, WITH, STATEMENTS, runs=1_200)
     assert sound.passed, sound
-    assert sound.mu > 0
     if accounting == "gaussian" and policy != "smooth-cache":  # the others leave part of the budget unused
+        assert sound.mu > 0
         halved = audit(opener(Halved()), WITHOUT, WITH, STATEMENTS, runs=1_200)
         assert halved.mu > (halved.claimed_mu or 0), halved
         assert not halved.passed
