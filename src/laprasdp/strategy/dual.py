@@ -199,57 +199,88 @@ def _curvature(rows: Floats, s: Floats) -> Floats:
 
 def _newton(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Point, int]:
     """Maximise 2t - Σλ over λ ≥ 0, and over weights on the simplex when they are free: a log barrier."""
-    free = problem.objective == "largest"
-    columns = len(point.lam)
-    size = float(point.s.sum()) ** 2
+    size, steps, level = float(point.s.sum()) ** 2, 0, 1.0
     scaled = problem._replace(weights=problem.weights / size)
-
-    def at(x: Floats) -> Point:
-        return _point(scaled, x[:columns], scaled.weights * x[columns:] if free else scaled.weights)
-
-    def merit(point: Point, x: Floats) -> float:
-        return float(2 * point.s.sum() - point.lam.sum() + barrier * np.log(x).sum())
-
-    x = np.concatenate([point.lam, point.u / problem.weights] if free else [point.lam])
+    free = [point.u / problem.weights] if problem.objective == "largest" else []
+    x = np.concatenate([point.lam, *free])
     x = np.maximum(x, 1e-3 / len(x))
-    sign = np.where(np.arange(len(x)) < columns, 1.0, -1.0)
-    border, level = (sign < 0).astype(np.float64), 1.0
-    point, steps = at(x), 0
+    point = _point_at(scaled, x)
     slack = np.maximum(1e-2, 1 - np.concatenate([point.diagonal, scaled.weights * point.variances])[: len(x)])
     while steps < limit:
         value, bound = _reach(scaled, point)
         if value <= bound * (1 + gap):
             break
         barrier = max(0.1 * float(x @ slack), gap / 4) / len(x)
-        rows = (point.turn @ problem.factor / point.s[:, None]).T
-        slope = point.diagonal - 1
-        if free:
-            rows = np.concatenate([rows, np.sqrt(scaled.weights)[:, None] * point.left])
-            slope = np.concatenate([slope, scaled.weights * point.variances - level])
-        matrix = _curvature(rows, point.s)
-        if free:
-            matrix *= np.outer(sign, sign)
-        matrix[np.diag_indices_from(matrix)] += slack / x + 1e-14 * matrix.diagonal()
+        slope = _slope(scaled, point, level)
         try:
-            root = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+            move, level = _direction(scaled, point, slope + barrier / x, slack / x, level)
         except np.linalg.LinAlgError:
             break
-        move = scipy.linalg.cho_solve(root, slope + barrier / x, check_finite=False)
-        if free:
-            side = scipy.linalg.cho_solve(root, border, check_finite=False)
-            rise = float(border @ move / (border @ side))
-            move, level = move - rise * side, level + rise
         other = (barrier - x * slack - slack * move) / x
-        stride = min(1.0, 0.99 / max(float((-move / x).max()), 1e-300))
-        start, rate = merit(point, x), float((slope + barrier / x) @ move)
-        while stride > 1e-6:
-            trial = x + stride * move
-            after, steps = at(trial), steps + 1
-            if merit(after, trial) >= start + 1e-4 * stride * rate - 1e-13:
-                break
-            stride /= 2
-        else:
+        ahead, tried = _line_search(scaled, point, slope, x, move, barrier)
+        steps += tried
+        if ahead is None:
             break
-        x, point = trial, after
+        x, point = ahead
         slack = slack + min(1.0, 0.99 / max(float((-other / slack).max()), 1e-300)) * other
     return _point(problem, point.lam / point.lam.sum(), point.u * size), steps
+
+
+def _point_at(problem: Problem, x: Floats) -> Point:
+    """The point of Newton's variables: λ, and behind it u/w where the weights are free."""
+    columns = problem.factor.shape[1]
+    u = problem.weights * x[columns:] if problem.objective == "largest" else problem.weights
+    return _point(problem, x[:columns], u)
+
+
+def _slope(problem: Problem, point: Point, level: float) -> Floats:
+    """First derivative of 2t - Σλ, for free weights less the multiplier `level` of their sum."""
+    slope: Floats = point.diagonal - 1
+    if problem.objective == "largest":
+        slope = np.concatenate([slope, problem.weights * point.variances - level])
+    return slope
+
+
+def _direction(
+    problem: Problem, point: Point, slope: Floats, ridge: Floats, level: float
+) -> tuple[Floats, float]:
+    """Newton's step, and the next `level`; free weights keep their sum.  LinAlgError where there is none."""
+    rows = (point.turn @ problem.factor / point.s[:, None]).T
+    if problem.objective != "largest":
+        root = _cholesky(_curvature(rows, point.s), ridge)
+        return scipy.linalg.cho_solve(root, slope, check_finite=False), level
+    sign = np.concatenate([np.ones(len(rows)), np.full(len(problem.weights), -1.0)])
+    rows = np.concatenate([rows, np.sqrt(problem.weights)[:, None] * point.left])
+    matrix = _curvature(rows, point.s)
+    matrix *= np.outer(sign, sign)
+    root, border = _cholesky(matrix, ridge), (sign < 0).astype(np.float64)
+    move = scipy.linalg.cho_solve(root, slope, check_finite=False)
+    side = scipy.linalg.cho_solve(root, border, check_finite=False)
+    rise = float(border @ move / (border @ side))
+    return move - rise * side, level + rise
+
+
+def _cholesky(matrix: Floats, ridge: Floats) -> tuple[Floats, bool]:
+    """Factor of a matrix with a ridge on its diagonal, in its place."""
+    matrix[np.diag_indices_from(matrix)] += ridge + 1e-14 * matrix.diagonal()
+    factor: tuple[Floats, bool] = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+    return factor
+
+
+def _line_search(
+    problem: Problem, point: Point, slope: Floats, x: Floats, move: Floats, barrier: float
+) -> tuple[tuple[Floats, Point] | None, int]:
+    """The first of ever shorter steps that rises enough, if one does; how many were tried comes second."""
+
+    def merit(point: Point, x: Floats) -> float:
+        return float(2 * point.s.sum() - point.lam.sum() + barrier * np.log(x).sum())
+
+    start, rate, tried = merit(point, x), float((slope + barrier / x) @ move), 0
+    stride = min(1.0, 0.99 / max(float((-move / x).max()), 1e-300))
+    while stride > 1e-6:
+        trial = x + stride * move
+        after, tried = _point_at(problem, trial), tried + 1
+        if merit(after, trial) >= start + 1e-4 * stride * rate - 1e-13:
+            return (trial, after), tried
+        stride /= 2
+    return None, tried
