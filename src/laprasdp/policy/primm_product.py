@@ -9,7 +9,7 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
-from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
 from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
@@ -17,6 +17,7 @@ from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
+from laprasdp.privacy.filter import charged, heaviest
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.kronecker import Marginals
@@ -43,8 +44,8 @@ class PrimmProduct(Primm):
     that touch different cells do not wait for each other.
 
     **Privacy.**  Sees public settings and ledger entries only.  The charge of each cell is added up as the
-    filter does it, in exact integers or by a bound that is never less, and no row is granted more than is
-    left where it touches.
+    filter does it (`laprasdp.privacy.filter.charged`), and no row is granted more than is left where it
+    touches.
     """
 
     belief: ProductBelief
@@ -150,11 +151,7 @@ class PrimmProduct(Primm):
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
         amounts = measurement.amounts(self.setting.unit.max_rows)
-        try:
-            self._charged = self._charged.combine(amounts, np.add)
-        except UnsupportedQuery:
-            bound = Query.everywhere(self.setting.domain, int(self._charged.weights.max()))
-            self._charged = bound.combine(amounts, np.add)
+        self._charged = charged(self._charged, amounts)
         if isinstance(measurement, Marginals):
             self.belief = ProductBelief(measurement)
         self.belief.learn(measurement, measurement.values(release.noisy))
@@ -183,16 +180,8 @@ class PrimmProduct(Primm):
     def _allowed(self, query: Query, crowd: float) -> int:
         """Units that a row over the cells of `query` may use now."""
         whole = self.accounting.total * self.design.shares.stream
-        left = self.accounting.total - self._heaviest(query)
+        left = self.accounting.total - heaviest(self._charged, query)
         return int(self._part(left, whole, crowd, self.seen + 1, self.measured + 1)) if left > 0 else 0
-
-    def _heaviest(self, query: Query) -> int:
-        """Largest charge so far of a cell that `query` touches, or a bound on it."""
-        try:
-            met = self._charged.combine(query, lambda charged, weight: np.where(weight != 0, charged, 0))
-        except UnsupportedQuery:
-            met = self._charged
-        return int(met.weights.max())
 
     def _measured(self, row: Query, units: int) -> Rows | None:
         if units <= LEAST:

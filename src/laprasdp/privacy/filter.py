@@ -218,9 +218,7 @@ class GaussianFilter:
 
     Notes
     -----
-    The exact sum is kept over the joint classes of all charges while those are few enough
-    (``limits.MAX_CLASSES``); beyond, the sum so far is replaced by its maximum on every cell, which is
-    never less.  Disjoint queries therefore compose in parallel.
+    Charges are added up by `charged`.  Disjoint queries therefore compose in parallel.
 
     **Privacy.**  Assumes each release is ``A x + N(0, I)`` with amounts that are at least the diagonal of
     ``AᵀA`` (times the squared number of rows a unit may have), or is ε-DP and charges μ² to every cell.
@@ -264,11 +262,7 @@ class GaussianFilter:
 
     def room(self, charge: Charge) -> int:
         assert isinstance(charge, CellCharge)
-        try:
-            met = self._cells.combine(charge.amounts, lambda spent, adds: np.where(adds != 0, spent, 0))
-        except UnsupportedQuery:
-            met = self._cells
-        return self._budget.mu_squared_units - int(met.weights.max())
+        return self._budget.mu_squared_units - heaviest(self._cells, charge.amounts)
 
     @property
     def draws(self) -> int:
@@ -291,18 +285,38 @@ class GaussianFilter:
             raise ValueError("a charge is never negative")
         if int(charge.amounts.weights.max()) > _MOST:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
-        try:
-            cells = self._cells.combine(charge.amounts, np.add)
-        except UnsupportedQuery:
-            bound = Query.everywhere(self._cells.domain, self.spent_units)
-            cells = bound.combine(charge.amounts, np.add)
-        return cells, self._draws + charge.draws
+        return charged(self._cells, charge.amounts), self._draws + charge.draws
 
     def _fits(self, cells: Query, draws: int) -> None:
         if int(cells.weights.max()) > self._budget.mu_squared_units:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
         if not self._budget.allows(draws):
             raise BudgetExhausted("the budget has no room for this: noise values would be passed")
+
+
+def charged(cells: Query, amounts: Query) -> Query:
+    """
+    What each cell is charged once `amounts` are added to `cells`, or a bound that is never less.
+
+    Notes
+    -----
+    The exact sum is kept over the joint classes of both while those are few enough (``limits.MAX_CLASSES``);
+    beyond, `cells` is replaced by its maximum on every cell.
+    """
+    try:
+        return cells.combine(amounts, np.add)
+    except UnsupportedQuery:
+        bound = Query.everywhere(cells.domain, int(cells.weights.max()))
+        return bound.combine(amounts, np.add)
+
+
+def heaviest(cells: Query, query: Query) -> int:
+    """Largest charge of a cell that `query` touches, or that of any cell where classes are too many."""
+    try:
+        met = cells.combine(query, lambda spent, weight: np.where(weight != 0, spent, 0))
+    except UnsupportedQuery:
+        met = cells
+    return int(met.weights.max())
 
 
 def check_raise(old: Budget, new: Budget, *, draws: int = 0) -> None:
