@@ -5,10 +5,12 @@ A value of another kind is refused by one line that names the argument, before a
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from laprasdp.errors import ConfigError
 from laprasdp.limits import MAX_HORIZON
@@ -16,6 +18,9 @@ from laprasdp.pacing.pacing import Reading
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+
+_Given = ParamSpec("_Given")
+_Opened = TypeVar("_Opened")
 
 
 def check_arguments(**given: Any) -> None:
@@ -36,6 +41,32 @@ def check_arguments(**given: Any) -> None:
         fits, what = _ARGUMENTS[name]
         if not fits(value):
             raise ConfigError(f"{name} must be {what}, not {_shown(value)}")
+
+
+def checked(**kinds: str) -> Callable[[Callable[_Given, _Opened]], Callable[_Given, _Opened]]:
+    """
+    Make a function check its arguments by `check_arguments` before it does anything.
+
+    Parameters
+    ----------
+    **kinds
+        An argument's name in the table below, where it is another than in the function.  Arguments that the
+        table does not have are not checked here.
+    """
+
+    def decorate(function: Callable[_Given, _Opened]) -> Callable[_Given, _Opened]:
+        signature = inspect.signature(function)
+        rows = {name: kinds.get(name, name) for name in signature.parameters}
+
+        @wraps(function)
+        def call(*args: _Given.args, **kwargs: _Given.kwargs) -> _Opened:
+            given = signature.bind_partial(*args, **kwargs).arguments
+            check_arguments(**{rows[name]: given[name] for name in given if rows[name] in _ARGUMENTS})
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 def is_number(value: Any) -> bool:

@@ -7,8 +7,9 @@ Reading a configuration and planning with it never open the table.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,26 +92,22 @@ class Config:
 
     def open(self) -> Asking:
         """Open the table and the ledger; nothing is released yet."""
+        place = self.ledger
+        opens: Callable[..., Asking]
         if self.windows is None:
-            return open_session(
-                self.source,
-                self.domain,
-                budget=self.budget,
-                stream=self.stream,
-                unit=self.unit,
-                table=self.table,
-                name=self.name,
-                dialect=self.dialect,
-                public=self.public,
-                ledger=None if self.ledger is None else self.ledger.open(self.domain),
-                caps=self.caps,
+            ledger = None if place is None else place.open(self.domain)
+            opens = partial(open_session, ledger=ledger)
+        else:
+            parts = self.windows.parts(self.domain).values()
+            opens = partial(
+                open_windows,
+                attribute=self.windows.attribute,
+                periods=[part.period for part in parts] if self.windows.budgets else self.windows.step,
+                ledger=None if place is None else place.shelf(self.domain, f"{self.name}@"),
             )
-        parts = self.windows.parts(self.domain).values()
-        return open_windows(
+        return opens(
             self.source,
             self.domain,
-            attribute=self.windows.attribute,
-            periods=[part.period for part in parts] if self.windows.budgets else self.windows.step,
             budget=self.budget,
             stream=self.stream,
             unit=self.unit,
@@ -118,7 +115,6 @@ class Config:
             name=self.name,
             dialect=self.dialect,
             public=self.public,
-            ledger=None if self.ledger is None else self.ledger.shelf(self.domain, f"{self.name}@"),
             caps=self.caps,
         )
 

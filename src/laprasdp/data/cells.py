@@ -61,26 +61,7 @@ class CellTable:
             raise
 
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
-        """
-        Exact counts over some attributes.
-
-        Parameters
-        ----------
-        axes : tuple of int
-            Positions of attributes, ascending; empty for all rows together (one count, 0 for no rows).
-
-        Returns
-        -------
-        Marginal
-            Combinations that occur, in ascending order of levels; arrays are read-only and shared.
-
-        Raises
-        ------
-        DomainError
-            `axes` are not ascending positions of the domain.
-        DataError
-            The table is closed.
-        """
+        """Exact counts over some attributes; see `laprasdp.data.table.Table.marginal`."""
         axes = tuple(int(axis) for axis in axes)
         if list(axes) != sorted(set(axes)) or not all(0 <= axis < self._size for axis in axes):
             raise DomainError(f"axes {axes} are not ascending positions among {self._size} attributes")

@@ -43,4 +43,27 @@ class Table(Protocol):
     def unit(self) -> PrivacyUnit: ...
 
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
-        """Exact counts over the attributes at `axes` (ascending; empty for all rows together)."""
+        """
+        Exact counts over some attributes.
+
+        Parameters
+        ----------
+        axes : tuple of int
+            Positions of attributes, ascending; empty for all rows together (one count, 0 for no rows).
+
+        Returns
+        -------
+        Marginal
+            Combinations that occur, in ascending order of levels; arrays are read-only and shared.
+
+        Raises
+        ------
+        DomainError
+            `axes` are not ascending positions of the domain.
+        DataError
+            The table is closed.
+
+        Notes
+        -----
+        **Privacy.**  The counts are exact and private.  Safe to call from several threads.
+        """

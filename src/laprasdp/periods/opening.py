@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from laprasdp.arguments import check_arguments
+from laprasdp.arguments import checked
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
@@ -26,13 +26,11 @@ from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.stream.session import now
 
-if TYPE_CHECKING:
-    from laprasdp.data.duckdb import DuckDBTable
-
 KEY = "periods"
 """Chooses a person's rows; always the same, so that a period has the same rows whenever it is opened."""
 
 
+@checked(ledger="shelf")
 def open_windows(
     source: str | os.PathLike[str] | Any,
     domain: Domain,
@@ -105,24 +103,12 @@ def open_windows(
     >>> [spent > 0 for spent in session.spent.values()]
     [True, False]
     """
-    check_arguments(
-        source=source,
-        domain=domain,
-        attribute=attribute,
-        periods=periods,
-        budget=budget,
-        unit=unit,
-        table=table,
-        name=name,
-        public=public,
-        noise=noise,
-        shelf=ledger,
-        caps=caps,
-        clock=clock,
-    )
+    from laprasdp.data.duckdb import DuckDBTable
+
     unit = unit or PrivacyUnit()
     declared = Stream.of(stream, options)
     owned = ExitStack()
+    rows = partial(DuckDBTable, table=table, unit=unit, key=KEY, dialect=dialect)
     found = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in found]
     if isinstance(source, Table):
@@ -131,22 +117,20 @@ def open_windows(
         opened = source
     else:
         starts = [part.start for part in parts]
-        whole = _read(source, domain, table, name, unit, dialect, (attribute, starts))
-        opened = owned.enter_context(whole)
-    called = opened.name
+        opened = owned.enter_context(rows(source, domain, name=name, apart=(attribute, starts)))
 
     def read(part: Part, given: Any) -> Table:
         given = source if given is None else given
         if isinstance(given, Table):
             return given
-        return owned.enter_context(_read(given, part.domain, table, called, unit, dialect))
+        return owned.enter_context(rows(given, part.domain, name=opened.name))
 
     return WindowedSession(
         domain,
         attribute,
         found,
         [Slice(opened, part) for part in parts],
-        name=called,
+        name=opened.name,
         terms=Terms(budget, declared, unit, caps or {}),
         shelf=_shelf(ledger),
         noise=noise or ExactNoise(),
@@ -155,23 +139,6 @@ def open_windows(
         step=periods if isinstance(periods, int | str) else None,
         clock=clock,
         owned=owned,
-    )
-
-
-def _read(
-    source: Any,
-    domain: Domain,
-    table: str | None,
-    name: str | None,
-    unit: PrivacyUnit,
-    dialect: Dialect | None,
-    apart: tuple[str, Sequence[int]] | None = None,
-) -> DuckDBTable:
-    from laprasdp.data.duckdb import DuckDBTable
-
-    where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(
-        where, domain, table=table, name=name, unit=unit, key=KEY, apart=apart, dialect=dialect
     )
 
 

@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from laprasdp.arguments import check_arguments
+from laprasdp.arguments import checked
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.table import Table
 from laprasdp.ledger.ledger import Ledger
@@ -24,13 +23,11 @@ from laprasdp.sql.reader import Reader
 from laprasdp.stream.predictions import read_predictions
 from laprasdp.stream.session import Session, now
 
-if TYPE_CHECKING:
-    from laprasdp.data.duckdb import DuckDBTable
-
 KEY = "rows of persons"
 """Orders the rows of a person who has too many: the same at every opening, so that charges add up."""
 
 
+@checked()
 def open_session(
     source: str | os.PathLike[str] | Any,
     domain: Domain,
@@ -88,26 +85,16 @@ def open_session(
     LaprasError
         Something is declared wrongly or cannot be read; the message says what.
     """
-    check_arguments(
-        source=source,
-        domain=domain,
-        budget=budget,
-        unit=unit,
-        table=table,
-        name=name,
-        public=public,
-        noise=noise,
-        ledger=ledger,
-        caps=caps,
-        clock=clock,
-    )
     unit = unit or PrivacyUnit()
     stream = Stream.of(stream, options)
     owned = ExitStack()
     if isinstance(source, Table):
         opened = source
     else:
-        opened = owned.enter_context(_opened(source, domain, table, name, unit, dialect))
+        from laprasdp.data.duckdb import DuckDBTable
+
+        rows = DuckDBTable(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
+        opened = owned.enter_context(rows)
     predicted = read_predictions(stream.declared, Reader(domain, opened.name, opened.types))
     return Session(
         opened,
@@ -120,20 +107,6 @@ def open_session(
         clock=clock,
         owned=owned,
     )
-
-
-def _opened(
-    source: Any,
-    domain: Domain,
-    table: str | None,
-    name: str | None,
-    unit: PrivacyUnit,
-    dialect: Dialect | None,
-) -> DuckDBTable:
-    from laprasdp.data.duckdb import DuckDBTable
-
-    where = Path(source) if isinstance(source, os.PathLike) else source
-    return DuckDBTable(where, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
 
 
 def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:
