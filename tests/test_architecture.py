@@ -32,3 +32,26 @@ def test_the_modules_that_the_page_names_are_there():
         parts = name.split(".")
         module = PACKAGE.joinpath(*parts[: 2 if (PACKAGE / parts[0]).is_dir() else 1])
         assert module.with_suffix(".py").exists() or module.name[0].isupper() or "toml" in name, name
+
+
+def test_a_class_name_has_one_meaning():
+    places: dict[str, list[Path]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            alias = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+            name = node.targets[0].id if alias else node.name if isinstance(node, ast.ClassDef) else ""
+            if not name.isupper() and name[:1].isupper():
+                places.setdefault(name, []).append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_a_file_name_occurs_once_unless_the_folders_say_why():
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    stems = [path.stem for path in PACKAGE.rglob("*.py") if path.parent.name not in ("cli", "config")]
+    twice = {stem for stem in stems if stems.count(stem) > 1} - {"__init__"}
+    assert twice == {"memory", "opening"}  # each keeps or opens what its room is about
+    faces = [path.stem for room in ("cli", "config") for path in (PACKAGE / room).glob("[a-z]*.py")]
+    shared = {stem for stem in faces if stem in stems} | {stem for stem in faces if faces.count(stem) > 1}
+    commands = {"budget", "ledger", "periods", "plan", "predict", "spent"}
+    sections = {"dialect", "periods", "predictions", "stream"}
+    assert shared - rooms <= commands | sections  # a face has the name of what it reads or prints

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from laprasdp.derive.joint import Joint, sum_of, sum_of_joints
+from laprasdp.derive.estimates import JointEstimate, sum_of, sum_of_joints
 from laprasdp.record.estimate import Estimate
 
 
@@ -47,7 +47,7 @@ def test_joint_laws_add_up_where_each_is_known():
         root = rng.standard_normal((2, 2))
         covariance = root @ root.T
         estimates = tuple(estimate(float(i), covariance[i, i]) for i in range(2))
-        parts[name] = Joint(estimates, estimate(10.0, 1.0), covariance)
+        parts[name] = JointEstimate(estimates, estimate(10.0, 1.0), covariance)
         spread = np.zeros((3, 2))
         spread[own, [0, 1]] = 1
         whole += spread @ covariance @ spread.T
@@ -61,8 +61,8 @@ def test_joint_laws_add_up_where_each_is_known():
 
 @pytest.mark.parametrize("missing", ["total", "covariance"])
 def test_what_one_part_lacks_the_sum_lacks(missing):
-    whole = Joint((estimate(1, 1),), estimate(1, 1), np.ones((1, 1)))
-    part = Joint((None,), **{"total": estimate(1, 1), "covariance": np.ones((1, 1)), missing: None})
+    whole = JointEstimate((estimate(1, 1),), estimate(1, 1), np.ones((1, 1)))
+    part = JointEstimate((None,), **{"total": estimate(1, 1), "covariance": np.ones((1, 1)), missing: None})
     found = sum_of_joints(1, {"a": whole, "b": part}, {"a": [0], "b": [0]})
     assert getattr(found, missing) is None
     assert found.estimates == (estimate(1, 1),)

@@ -8,9 +8,9 @@ from query_logs import DAY, DOMAIN, HOUR, START, made, ranges, zipf
 
 from laprasdp.predict.clock import Rhythm, Sliding
 from laprasdp.predict.component import good_turing
-from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.forecast import make_forecast
 from laprasdp.predict.frequency import Frequency
+from laprasdp.predict.markov import MarkovChain, Recall
 from laprasdp.predict.mixture import Mixture
 from laprasdp.predict.model import Context
 from laprasdp.predict.score import score
@@ -26,7 +26,7 @@ COMPONENTS = {
     "parts": lambda: Parts(RangeShapes(DOMAIN)),
     "rhythm": Rhythm,
     "sliding": lambda: Sliding(RangeShapes(DOMAIN), 500.0),
-    "following": lambda: Following(RangeShapes(DOMAIN)),
+    "following": lambda: MarkovChain(RangeShapes(DOMAIN)),
     "recall": Recall,
     "mixture": lambda: Mixture(S),
 }
@@ -202,7 +202,7 @@ def test_a_window_of_dates_moves_on(rng):
 def test_the_next_range_follows_from_the_last_one():
     sweep = [f"SELECT COUNT(*) FROM t WHERE a >= {n} AND a < {n + 10}" for n in range(60)]
     log = made(sweep * 3, sessions=[n // 60 for n in range(180)])
-    model = Following(RangeShapes(DOMAIN))
+    model = MarkovChain(RangeShapes(DOMAIN))
     model.fit(log)
     spread = model.shares(1, Context(session=(key(sweep[20]),)))
     assert log.statements[int(np.argmax(spread.known))] == key(sweep[21])

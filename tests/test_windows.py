@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laprasdp as lp
-from laprasdp.derive.joint import Joint
+from laprasdp.derive.estimates import JointEstimate
 from laprasdp.periods import Period, open_windows
 from laprasdp.periods.total import added
 from laprasdp.record.entries import Reply
@@ -177,7 +177,7 @@ def test_predictions_hold_in_every_period() -> None:
 def test_sums_of_laplace_errors_have_their_kurtosis() -> None:
     statement = Statement("q", (lp.Query.constant(domain(), 1),))
     parts = {
-        name: Shown(statement, Joint((Estimate(1.0, std**2, "measured", law),)), {}, 1.0, False)
+        name: Shown(statement, JointEstimate((Estimate(1.0, std**2, "measured", law),)), {}, 1.0, False)
         for name, std, law in ((JAN, 1.0, "laplace"), (FEB, 1.0, "laplace"), (MAR, 2.0, "gaussian"))
     }
     answer = added(statement, {name: [0] for name in parts}, parts)

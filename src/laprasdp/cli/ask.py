@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from laprasdp.cli.rows import REASONS, writer
+from laprasdp.cli.printing import REASONS, writer
 from laprasdp.cli.show import price as charged
 from laprasdp.cli.show import progress, records, say, what_is_left
 from laprasdp.config import read_config

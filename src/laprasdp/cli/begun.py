@@ -11,13 +11,13 @@ from laprasdp.periods.period import Part
 from laprasdp.record.entries import Kept
 from laprasdp.record.settings import Settings
 
-Period = str | None
+PeriodName = str | None
 """The first date of a period; None where the table has none."""
 Begun = tuple[Settings, Sequence[Kept]]
 """What a ledger was begun with, and its entries."""
 
 
-def existing(config: Config, period: str | None) -> dict[Period, SQLLedger]:
+def existing(config: Config, period: str | None) -> dict[PeriodName, SQLLedger]:
     """
     The ledgers that were begun, in the order of dates.
 
@@ -39,7 +39,7 @@ def existing(config: Config, period: str | None) -> dict[Period, SQLLedger]:
         _check_windows(config, period)
         return {None: place.existing()}
     shelf, start = place.existing_shelf(), f"{config.name}@"
-    there: dict[Period, SQLLedger] = {
+    there: dict[PeriodName, SQLLedger] = {
         name.removeprefix(start): shelf.ledger(name) for name in shelf.names() if name.startswith(start)
     }
     if period is None and there:
@@ -70,7 +70,7 @@ def declared(config: Config, period: str) -> Part:
     return parts[period]
 
 
-def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[Period, Begun]]:
+def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[PeriodName, Begun]]:
     """
     What is kept, for reading only.
 
@@ -90,7 +90,7 @@ def read(config: Config, parts: Iterable[Part | None]) -> tuple[str, dict[Period
     place = config.kept()
     shelf = place.existing_shelf() if place.begun else None
     names = [] if shelf is None else shelf.names()
-    found: dict[Period, Begun] = {}
+    found: dict[PeriodName, Begun] = {}
     for part in parts:
         period = None if part is None else part.period.name
         dataset = place.dataset if part is None else f"{config.name}@{period}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.begun import Period, existing
+from laprasdp.cli.begun import PeriodName, existing
 from laprasdp.cli.show import say
 from laprasdp.config import Config, read_config
 from laprasdp.errors import LedgerError
@@ -44,7 +44,7 @@ def verify(path: Path, noted: Sequence[str], period: str | None, *, as_json: boo
     ledgers = existing(config, period)
     database = next(iter(ledgers.values())).database
     known: set[str] = set()
-    each: dict[Period, _Verified] = {}
+    each: dict[PeriodName, _Verified] = {}
     for name, ledger in ledgers.items():
         head = _head(ledger)  # what comes after this head is verified, too
         each[name] = _Verified(ledger.name, head, _found(ledger))
@@ -96,7 +96,7 @@ def _lines(where: str, one: _Verified) -> list[str]:
     ]
 
 
-def _lines_of_periods(where: str, each: Mapping[Period, _Verified]) -> list[str]:
+def _lines_of_periods(where: str, each: Mapping[PeriodName, _Verified]) -> list[str]:
     lines = [f"period {name}: {finding}" for name, one in each.items() for finding in one.found]
     sound = {name: one.head for name, one in each.items() if not one.found and one.head}
     if sound:

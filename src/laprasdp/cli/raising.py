@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from laprasdp.cli.begun import declared, existing
-from laprasdp.cli.outlook import declared_budget, policy_now
+from laprasdp.cli.remaining import declared_budget, policy_now
 from laprasdp.cli.show import say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError

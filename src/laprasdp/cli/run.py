@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-from laprasdp.cli.rows import Format, Post, Write, members, writer
+from laprasdp.cli.printing import Format, Post, Write, members, writer
 from laprasdp.cli.show import progress, refusal, say, what_is_left
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError

@@ -24,8 +24,8 @@ from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
 from laprasdp.errors import ConfigError
 from laprasdp.periods import open_windows
+from laprasdp.periods.declaration import Declaration
 from laprasdp.periods.period import Part
-from laprasdp.periods.terms import Terms
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
@@ -169,8 +169,8 @@ class Config:
         """
         stream = self.stream if predictions else replace(self.stream, predictions=())
         if self.windows is not None:
-            terms = Terms(self.budget, stream, self.unit, self.caps)
-            return terms.before(part or self.windows.last(self.domain), Reader(self.domain, self.name))
+            declaration = Declaration(self.budget, stream, self.unit, self.caps)
+            return declaration.before(part or self.windows.last(self.domain), Reader(self.domain, self.name))
         predicted = read_predictions(stream.declared, Reader(self.domain, self.name))
         setting = stream.setting(self.domain, self.budget, self.unit, predicted)
         return policy_named(stream.policy, setting), [one.text for one in predicted]

@@ -16,7 +16,7 @@ from laprasdp.data.memory import level_type
 from laprasdp.data.patience import awaited
 from laprasdp.data.persons import first_rows
 from laprasdp.data.scan import Scan
-from laprasdp.data.schema import Source
+from laprasdp.data.schema import Relation
 from laprasdp.data.types import compared_as
 from laprasdp.data.words import spelled
 from laprasdp.errors import DataError
@@ -33,7 +33,7 @@ class DuckDBEngine:
 
     Parameters
     ----------
-    source : Source
+    source : Relation
         Closed with the engine.
 
     Notes
@@ -43,7 +43,7 @@ class DuckDBEngine:
     and persons of the rows are held in memory until they are counted.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Relation) -> None:
         self._source = source
 
     def columns(self, names: Sequence[str], person: str | None) -> tuple[tuple[Column, ...], Column | None]:

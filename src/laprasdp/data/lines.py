@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from laprasdp.arrays import Flags, Ints
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.records import LIMIT, Block, Chunk, chunks
 from laprasdp.errors import DataError
 
 _CR = ord("\r")
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Delimited:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from laprasdp.arrays import Ints
 from laprasdp.errors import DataError
 
 LIMIT = 2**24
@@ -21,7 +21,6 @@ LIMIT = 2**24
 _PIECE = 2**24
 _LF = ord("\n")
 _BOM = b"\xef\xbb\xbf"
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,8 @@ class Chunk:
     """
 
     data: bytes
-    breaks: Places
-    ends: Places
+    breaks: Ints
+    ends: Ints
     is_cut: bool
 
 
@@ -128,7 +127,7 @@ def _chunks(file: BinaryIO | gzip.GzipFile, quote: int | None, encoding: str) ->
             rest, is_cut = bytes([quote]) if is_open and quote is not None else b"", True
 
 
-def _ends(data: bytes, quote: int | None) -> tuple[Places, Places]:
+def _ends(data: bytes, quote: int | None) -> tuple[Ints, Ints]:
     """All line feeds, and those that end a record."""
     array = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(array == _LF)

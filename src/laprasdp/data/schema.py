@@ -27,7 +27,7 @@ _CHUNK = 2**15  # rows that one thread of the engine takes at a time
 
 
 @dataclass
-class Source:
+class Relation:
     """
     An open source: an in-memory connection that sees one table.
 
@@ -208,7 +208,7 @@ def columns(source: Any, table: str | None = None, dialect: Dialect | None = Non
     return [(column.name, column.type) for column in opened.columns]
 
 
-def open_source(source: Any, table: str | None = None, dialect: Dialect | None = None) -> Source:
+def open_source(source: Any, table: str | None = None, dialect: Dialect | None = None) -> Relation:
     """
     Open a table read-only and learn its columns.
 
@@ -242,7 +242,7 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
     if dialect is not None and kind in ("parquet", "database"):
         raise DataError(f"{label} is a {SPOKEN[kind]}, which has types: leave out how texts are written")
     dialect = dialect or Dialect()
-    opened = Source(connect(), label, table or name, dialect)
+    opened = Relation(connect(), label, table or name, dialect)
     try:
         if path is None:
             _read_arrow(opened, in_memory(source))
@@ -260,7 +260,7 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
     return opened
 
 
-def _attach(opened: Source, path: Path, table: str | None) -> None:
+def _attach(opened: Relation, path: Path, table: str | None) -> None:
     connection, literal = opened.connection, exp.Literal.string(str(path)).sql("duckdb")
     try:
         connection.execute(f"ATTACH {literal} AS source (READ_ONLY, TYPE duckdb)")
@@ -293,18 +293,18 @@ def _attach(opened: Source, path: Path, table: str | None) -> None:
     opened.columns = tuple(Column(row[0], row[1], i) for i, row in enumerate(described))
 
 
-def _read_lines(opened: Source, file: Delimited) -> None:
+def _read_lines(opened: Relation, file: Delimited) -> None:
     opened.is_headed = opened.dialect.columns is None
     opened.columns = tuple(Column(name, "", i, is_text=True) for i, name in enumerate(file.names))
     opened.batches = lambda columns: opened.noted(file.blocks([column.place for column in columns]))
 
 
-def _read_json(opened: Source, file: JSON) -> None:
+def _read_json(opened: Relation, file: JSON) -> None:
     opened.has_any_key = True
     opened.batches = lambda columns: opened.noted(file.blocks([column.name for column in columns]))
 
 
-def _read_arrow(opened: Source, table: ArrowColumns) -> None:
+def _read_arrow(opened: Relation, table: ArrowColumns) -> None:
     opened.columns = tuple(
         Column(name, "" if kind is None else _described(opened.connection, kind), i, is_text=kind is None)
         for i, (name, kind) in enumerate(zip(table.names, table.types, strict=True))

@@ -8,10 +8,10 @@ import duckdb
 from sqlglot import exp
 
 from laprasdp.data.column import Column
-from laprasdp.data.schema import Source
+from laprasdp.data.schema import Relation
 
 
-def compared_as(opened: Source, column: Column) -> str:
+def compared_as(opened: Relation, column: Column) -> str:
     """
     The DuckDB type of a column; ``VARCHAR COLLATE`` where texts do not compare by their characters.
 

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, Connection, Table, bindparam, select
 
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.engine import Database
+from laprasdp.ledger.database import Database
 from laprasdp.ledger.tables import DATASET, ENTRY
 from laprasdp.queries.domain import Domain
 from laprasdp.record.entries import Kept

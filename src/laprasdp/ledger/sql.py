@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.engine import Database
+from laprasdp.ledger.database import Database
 from laprasdp.ledger.ledger import Transaction
 from laprasdp.ledger.rows import (
     FEWER,

@@ -13,7 +13,7 @@ import numpy as np
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.claim import check_claim
-from laprasdp.ledger.engine import Database
+from laprasdp.ledger.database import Database
 from laprasdp.ledger.follow import Replies
 from laprasdp.ledger.rows import Dataset, Head, Row
 from laprasdp.ledger.sql import SQLLedger

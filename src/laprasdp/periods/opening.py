@@ -15,9 +15,9 @@ from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.ledger.memory import MemoryShelf
+from laprasdp.periods.declaration import Declaration
 from laprasdp.periods.period import Part, Period, dates_of, periods_of
 from laprasdp.periods.slice import Slice
-from laprasdp.periods.terms import Terms
 from laprasdp.periods.windowed import WindowedSession
 from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
@@ -131,7 +131,7 @@ def open_windows(
         found,
         [Slice(opened, part) for part in parts],
         name=opened.name,
-        terms=Terms(budget, declared, unit, caps or {}),
+        declaration=Declaration(budget, declared, unit, caps or {}),
         shelf=_shelf(ledger),
         noise=noise or ExactNoise(),
         public=public,

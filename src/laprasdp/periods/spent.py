@@ -13,7 +13,7 @@ from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Stamp
 from laprasdp.record.settings import Settings
 from laprasdp.stream.spending import Share, Spending
 
-Asked = tuple[Stamp, int]
+Occurrence = tuple[Stamp, int]
 """A statement: its stamp, and how many of the same stamp a period has before it."""
 
 
@@ -67,8 +67,8 @@ class WindowedSpending:
 
     def __init__(self, kept: Mapping[str, tuple[Settings, Sequence[Kept]]]) -> None:
         self.each = {name: Spending(settings, entries) for name, (settings, entries) in kept.items()}
-        self._asked: dict[Asked, bool] = {}
-        dear: dict[Asked, Dear] = {}
+        self._asked: dict[Occurrence, bool] = {}
+        dear: dict[Occurrence, Dear] = {}
         for name, (_, entries) in kept.items():
             for asked, entry in _statements(entries):
                 stamp = asked[0]
@@ -140,7 +140,7 @@ class WindowedSpending:
         return bisect_right(self._times, at)
 
 
-def _statements(entries: Sequence[Kept]) -> Iterator[tuple[Asked, Entry]]:
+def _statements(entries: Sequence[Kept]) -> Iterator[tuple[Occurrence, Entry]]:
     """What stands of each statement in a period, with its number among those of the same stamp."""
     before: Counter[Stamp] = Counter()
     for kept in entries:

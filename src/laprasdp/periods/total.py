@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from laprasdp.derive.joint import sum_of_joints
+from laprasdp.derive.estimates import sum_of_joints
 from laprasdp.periods.route import Places
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement

@@ -20,11 +20,11 @@ from laprasdp.errors import (
     UnsupportedQuery,
 )
 from laprasdp.ledger.ledger import Shelf
+from laprasdp.periods.declaration import Declaration
 from laprasdp.periods.period import DAY, Part, Period, check_kept, dates_of, next_period
 from laprasdp.periods.priced import priced
 from laprasdp.periods.route import route
 from laprasdp.periods.settled import Refused, settled
-from laprasdp.periods.terms import Terms
 from laprasdp.periods.total import added
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
@@ -43,7 +43,7 @@ from laprasdp.stream.price import Price
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
-Read = Callable[[Part, Any], Table]
+ReadPart = Callable[[Part, Any], Table]
 
 
 class WindowedSession(Asking):
@@ -62,7 +62,7 @@ class WindowedSession(Asking):
         The rows of each.
     name : str
         How statements call the table.
-    terms : Terms
+    declaration : Declaration
     shelf : Shelf
         Keeps a ledger for each period, under ``name@first date``.
     noise : NoiseSource
@@ -98,16 +98,16 @@ class WindowedSession(Asking):
         tables: Iterable[Table],
         *,
         name: str,
-        terms: Terms,
+        declaration: Declaration,
         shelf: Shelf,
         noise: NoiseSource,
         public: bool,
-        read: Read,
+        read: ReadPart,
         step: int | str | None = None,
         clock: Callable[[], datetime] = now,
         owned: ExitStack | None = None,
     ) -> None:
-        self._domain, self._attribute, self._name, self._terms = domain, attribute, name, terms
+        self._domain, self._attribute, self._name, self._declaration = domain, attribute, name, declaration
         self._shelf, self._noise, self._public, self._clock = shelf, noise, public, clock
         self._read, self._step = read, step
         self._parts: dict[str, Part] = {}
@@ -315,7 +315,7 @@ class WindowedSession(Asking):
         """Open a session for each part; periods that are new are recorded, all of them or none."""
         tables = list(tables)
         reader = Reader(domain, self._name, tables[0].types)
-        begun = [self._terms.before(part, reader) for part in parts]
+        begun = [self._declaration.before(part, reader) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))
         recorded = self._shelf.settings()
         check_kept(parts, self._name, self._attribute, recorded)
@@ -341,7 +341,7 @@ class WindowedSession(Asking):
                 ledger=self._shelf.ledger(self._kept(part.period)),
                 public=self._public,
                 predicted=predicted,
-                caps=self._terms.caps,
+                caps=self._declaration.caps,
                 clock=self._clock,
             )
         except (BudgetError, LedgerError) as error:

@@ -44,7 +44,7 @@ class Templates:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class HeldOut:
     """
     Statements that came after what the components were fitted on, and what these gave them.
 
@@ -69,7 +69,7 @@ class Case:
     seen: npt.NDArray[np.bool_]
 
 
-def make_case(shares: Sequence[Spread], before: Log, after: Log, templates: Templates) -> Case:
+def held_out(shares: Sequence[Spread], before: Log, after: Log, templates: Templates) -> HeldOut:
     """What the components' shares, fitted on `before`, gave to the lines of `after`."""
     ids, lines = np.unique(after.ids, return_counts=True)
     whole, outer = np.zeros((len(ids), len(shares))), np.zeros((len(ids), len(shares)))
@@ -81,7 +81,7 @@ def make_case(shares: Sequence[Spread], before: Log, after: Log, templates: Temp
         outer[:, column] = templates.totals(share)[kinds]
     inner = whole / np.maximum(outer, TINY)
     seen = np.isin(ids, before.ids)
-    return Case(lines.astype(float), kinds, outer, inner, whole.sum(axis=1) > 0, seen)
+    return HeldOut(lines.astype(float), kinds, outer, inner, whole.sum(axis=1) > 0, seen)
 
 
 class Blend:
@@ -90,7 +90,7 @@ class Blend:
 
     Parameters
     ----------
-    cases : sequence of Case
+    cases : sequence of HeldOut
     components : int
     templates : Templates
     only : int, optional
@@ -103,7 +103,7 @@ class Blend:
     """
 
     def __init__(
-        self, cases: Sequence[Case], components: int, templates: Templates, *, only: int | None = None
+        self, cases: Sequence[HeldOut], components: int, templates: Templates, *, only: int | None = None
     ) -> None:
         even = np.full(components, 1 / components) if only is None else np.eye(components)[only]
         self._templates = templates
@@ -150,7 +150,7 @@ class Blend:
             )
         return mixed
 
-    def nats(self, case: Case) -> float:
+    def nats(self, case: HeldOut) -> float:
         """Log-likelihood of the covered lines of a case."""
         inner = (case.inner * self.inner[case.templates]).sum(axis=1)
         whole = (case.outer @ self.outer) * inner

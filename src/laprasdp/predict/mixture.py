@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.predict.blend import Blend, Case, Templates, make_case
+from laprasdp.predict.blend import Blend, HeldOut, Templates, held_out
 from laprasdp.predict.calibration import Calibration
 from laprasdp.predict.clock import Rhythm, Sliding
 from laprasdp.predict.component import Component, decay, good_turing
-from laprasdp.predict.follow import Following, Recall
 from laprasdp.predict.frequency import Frequency
 from laprasdp.predict.log import Log
+from laprasdp.predict.markov import MarkovChain, Recall
 from laprasdp.predict.model import Context, Predictor, Spread
+from laprasdp.predict.score import SIZES
 from laprasdp.predict.window import Neighbours, Parts, RangeShapes
 
 HELD_OUT = 0.2
@@ -24,7 +25,6 @@ WORK = 1_000_000
 SESSIONS = 12  # places in each window from where the next lines of a session are foretold
 MEMORY = 500  # statements of a session that are looked back on
 SURE = 10.0
-SIZES = (50, 100, 200, 500)
 SEVERAL = 4
 
 
@@ -73,18 +73,18 @@ class Mixture(Predictor):
     def fit(self, log: Log) -> None:
         parts, templates = _parts(log, self._horizon), Templates(log.statements)
         self._names = list(parts)
-        fresh, inside, turing = list[Case](), list[Case](), list[float]()
+        fresh, inside, turing = list[HeldOut](), list[HeldOut](), list[float]()
         spreads: list[tuple[Log, list[Spread]]] = []
         for origin, stop in _windows(log, self._horizon):
             before, after = log.lines(0, origin), log.lines(origin, stop)
             fitted = _fitted(parts, before)
             shares = _foretold(fitted, after)
-            fresh.append(make_case(shares, before, after, templates))
+            fresh.append(held_out(shares, before, after, templates))
             spreads.append((after, shares))
             turing.append(_turing(before))
             for context, following in _sessions(log, origin, self._horizon):
                 shares = [one.shares(len(following), context) for one in fitted]
-                inside.append(make_case(shares, before, following, templates))
+                inside.append(held_out(shares, before, following, templates))
             self._step()
         self._fresh = Blend(fresh, len(parts), templates)
         if _holds_less(fresh, spreads, templates):
@@ -122,7 +122,7 @@ class Mixture(Predictor):
         origin = len(log) - 2 * half
         before, first, second = log.lines(0, origin), log.lines(origin, origin + half), log.lines(-half, None)
         shares = _foretold(_fitted(parts, before), log.lines(origin, None))
-        early, late = (make_case(shares, before, part, templates) for part in (first, second))
+        early, late = (held_out(shares, before, part, templates) for part in (first, second))
         if Blend([early], len(parts), templates).nats(late) - self._fresh.nats(late) > SURE:
             self._fresh = Blend([early, late], len(parts), templates)
             self._uncovered = _share([~early.covered, ~late.covered], [early, late])
@@ -143,7 +143,7 @@ def _parts(log: Log, horizon: int) -> dict[str, Callable[[], Component]]:
         "parts": lambda: Parts(shapes, longest),
         "rhythm": Rhythm,
         "sliding dates": lambda: Sliding(shapes, longest),
-        "following": lambda: Following(shapes),
+        "following": lambda: MarkovChain(shapes),
         "session, last 5": lambda: Recall(5.0),
         "session, last 40": lambda: Recall(40.0),
         "session": Recall,
@@ -216,7 +216,7 @@ def _turing(log: Log) -> float:
 
 
 def _holds_less(
-    cases: Sequence[Case], spreads: Sequence[tuple[Log, list[Spread]]], templates: Templates
+    cases: Sequence[HeldOut], spreads: Sequence[tuple[Log, list[Spread]]], templates: Templates
 ) -> bool:
     """
     Whether prediction sets of the mixture hold less of the windows than those of plain frequency.
@@ -238,14 +238,14 @@ def _held(spread: Spread, after: Log) -> float:
     return sum(sum(ranked[:size]) for size in SIZES) / (len(SIZES) * len(after))
 
 
-def _share(which: Sequence[npt.NDArray[np.bool_]], cases: Sequence[Case]) -> float:
+def _share(which: Sequence[npt.NDArray[np.bool_]], cases: Sequence[HeldOut]) -> float:
     """The share of the lines of some cases that some of their statements make up."""
     lines = sum(float(case.lines[part].sum()) for part, case in zip(which, cases, strict=True))
     return lines / sum(float(case.lines.sum()) for case in cases)
 
 
 def _corrected(
-    now: float, before: Sequence[float], found: Sequence[npt.NDArray[np.bool_]], cases: Sequence[Case]
+    now: float, before: Sequence[float], found: Sequence[npt.NDArray[np.bool_]], cases: Sequence[HeldOut]
 ) -> float:
     """Good and Turing's share of today, times what it was off by on the windows."""
     if not cases:

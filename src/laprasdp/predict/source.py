@@ -11,7 +11,7 @@ from typing import Any
 
 from laprasdp.data.column import Column
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.schema import Source, open_source
+from laprasdp.data.schema import Relation, open_source
 from laprasdp.errors import ConfigError, DataError
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -114,7 +114,7 @@ class LogSource:
         """Leave the file."""
         self._opened.close()
 
-    def _open(self, table: str | None, dialect: Dialect | None) -> Source:
+    def _open(self, table: str | None, dialect: Dialect | None) -> Relation:
         try:
             return open_source(self._path, table, dialect)
         except DataError as error:
@@ -141,7 +141,7 @@ class LogSource:
         return matched
 
 
-def _starts(opened: Source) -> dict[int, str]:
+def _starts(opened: Relation) -> dict[int, str]:
     """What the places of a file are whose first line is a line of the log and no header; else nothing."""
     names: dict[int, str] = {}
     for place, column in enumerate(opened.columns):

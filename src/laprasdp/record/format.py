@@ -38,7 +38,7 @@ FORMAT = 1
 """Version of this form; a reader refuses a newer one."""
 
 Form = dict[str, Any]
-Kind = TypeVar("Kind")
+_Wanted = TypeVar("_Wanted")
 
 _ESTIMATE = {field.name for field in fields(Estimate)}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -273,7 +273,7 @@ def _read_raise(form: Form, domain: Domain) -> Raise:
     return Raise(Budget(**form["old"]), Budget(**form["new"]))
 
 
-def _typed(value: Any, kind: type[Kind]) -> Kind:
+def _typed(value: Any, kind: type[_Wanted]) -> _Wanted:
     """The value, which is of this type and of no type that merely counts as it."""
     if type(value) is not kind:
         raise ValueError(f"{value!r} stands where a {kind.__name__} should")

@@ -13,10 +13,10 @@ from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_WEIGHT
 from laprasdp.queries.attribute import Bins, Booleans, Categories, Integers
 from laprasdp.sql import truth
-from laprasdp.sql.column import Column
 from laprasdp.sql.compare import common
 from laprasdp.sql.constant import Value, floating, value
 from laprasdp.sql.predicate import Scope
+from laprasdp.sql.reference import ColumnRef
 from laprasdp.sql.syntax import CAN_DO, Node, clip, only, unsupported
 from laprasdp.sql.truth import Case, Leaf, Truth, Weight
 
@@ -111,7 +111,7 @@ def _case(node: exp.Case | exp.If, scope: Scope, *, count: bool) -> Case:
 def _check_agree(nodes: Sequence[Node], scope: Scope) -> None:
     """Refuse values of CASE that DuckDB would convert to a common type, unless that changes none."""
     given = [scope.column(node) if isinstance(node, exp.Column) else value(node) for node in nodes]
-    operands = [one for one in given if isinstance(one, Column) or (one and one.constant is not None)]
+    operands = [one for one in given if isinstance(one, ColumnRef) or (one and one.constant is not None)]
     if len({_sort(one) for one in operands}) > 1:
         raise UnsupportedQuery("THEN and ELSE of different types are not supported; give all the same type")
     shared = common(operands)
@@ -119,7 +119,7 @@ def _check_agree(nodes: Sequence[Node], scope: Scope) -> None:
         return
     most = Fraction(2**shared.floating.bits)
     for one in operands:
-        if isinstance(one, Column):
+        if isinstance(one, ColumnRef):
             exact = one.base in ("FLOAT", "DOUBLE") or one.reach <= most
         else:
             exact = not isinstance(one.constant, Fraction) or floating(one, shared.floating) == one.constant
@@ -129,9 +129,9 @@ def _check_agree(nodes: Sequence[Node], scope: Scope) -> None:
             )
 
 
-def _sort(one: Column | Value) -> str:
+def _sort(one: ColumnRef | Value) -> str:
     """Numbers, texts, dates or truth values."""
-    held = one.attribute if isinstance(one, Column) else one.constant
+    held = one.attribute if isinstance(one, ColumnRef) else one.constant
     if isinstance(held, Booleans | bool):
         return "truth"
     if isinstance(held, Integers | Bins | Fraction):

@@ -12,13 +12,14 @@ from typing import cast
 
 import numpy as np
 
+from laprasdp.arrays import Flags
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_DIGITS
-from laprasdp.queries.attribute import Booleans, Categories, Constant, Dates, Flags, Op, spell
+from laprasdp.queries.attribute import Booleans, Categories, Constant, Dates, Op, spell
 from laprasdp.queries.attribute.base import COMPARE
-from laprasdp.sql.column import NANOSECONDS, Column, seconds
 from laprasdp.sql.constant import Value, day, floating, instant
-from laprasdp.sql.line import DOUBLE, SINGLE, Floats
+from laprasdp.sql.line import DOUBLE, SINGLE, FloatingPoint
+from laprasdp.sql.reference import NANOSECONDS, ColumnRef, seconds
 from laprasdp.sql.syntax import clip
 
 _LONG = ("HUGEINT", "UHUGEINT")
@@ -31,7 +32,7 @@ class Common:
 
     Attributes
     ----------
-    floating : Floats or None
+    floating : FloatingPoint or None
         FLOAT or DOUBLE; None where numbers are compared as they are spelled.
     scale : int or None
         Digits after the point, where one is a DECIMAL; at most ``MAX_DIGITS`` are held.
@@ -41,15 +42,15 @@ class Common:
         Why columns of these types cannot be compared in it.
     """
 
-    floating: Floats | None = None
+    floating: FloatingPoint | None = None
     scale: int | None = None
     timed: bool = False
     mixed: str = ""
 
 
-def common(operands: Sequence[Column | Value]) -> Common:
+def common(operands: Sequence[ColumnRef | Value]) -> Common:
     """The common type of operands."""
-    columns = [one for one in operands if isinstance(one, Column)]
+    columns = [one for one in operands if isinstance(one, ColumnRef)]
     values = [one for one in operands if isinstance(one, Value)]
     bases = {column.base for column in columns}
     line = None
@@ -67,7 +68,7 @@ def common(operands: Sequence[Column | Value]) -> Common:
     return Common(line, max(scales, default=None), timed, mixed)
 
 
-def holds(column: Column, op: Op, given: Value, shared: Common) -> Flags:
+def holds(column: ColumnRef, op: Op, given: Value, shared: Common) -> Flags:
     """
     On which values is ``column op constant`` true?
 
@@ -88,7 +89,7 @@ def holds(column: Column, op: Op, given: Value, shared: Common) -> Flags:
     return attribute.holds(op, constant)
 
 
-def among(column: Column, values: Sequence[Value], shared: Common) -> Flags:
+def among(column: ColumnRef, values: Sequence[Value], shared: Common) -> Flags:
     """On which values is ``column IN (constants)`` true?  As `holds` for each, in one visit."""
     attribute = column.attribute
     flags = np.zeros(attribute.values, dtype=np.bool_)
@@ -103,7 +104,7 @@ def among(column: Column, values: Sequence[Value], shared: Common) -> Flags:
     return flags
 
 
-def _check_types(column: Column, constant: Constant, shared: Common) -> None:
+def _check_types(column: ColumnRef, constant: Constant, shared: Common) -> None:
     if shared.mixed:
         raise UnsupportedQuery(f"{shared.mixed} is not supported; ask with AND or OR")
     if isinstance(constant, str):
@@ -112,7 +113,7 @@ def _check_types(column: Column, constant: Constant, shared: Common) -> None:
             _check_uuid(constant)
 
 
-def _below(column: Column, op: Op, given: Value, shared: Common) -> Callable[[bool], int]:
+def _below(column: ColumnRef, op: Op, given: Value, shared: Common) -> Callable[[bool], int]:
     """How many levels are below a constant; if asked with True, how many are not above it."""
     constant = given.constant
     assert constant is not None
@@ -124,7 +125,7 @@ def _below(column: Column, op: Op, given: Value, shared: Common) -> Callable[[bo
     return _numbers(column, op, given, shared)
 
 
-def check_text(column: Column) -> None:
+def check_text(column: ColumnRef) -> None:
     """Refuse a column of texts that do not compare by their characters."""
     if "COLLATE" in column.type:
         raise UnsupportedQuery("the column has a collation, and LAPRAS compares texts by their characters")
@@ -164,7 +165,7 @@ def _check_room(number: Fraction, shared: Common, what: str) -> None:
         )
 
 
-def _numbers(column: Column, op: Op, given: Value, shared: Common) -> Callable[[bool], int]:
+def _numbers(column: ColumnRef, op: Op, given: Value, shared: Common) -> Callable[[bool], int]:
     number = _converted(given, shared)
     rounded = False
     if shared.floating is None:
@@ -199,7 +200,7 @@ def _numbers(column: Column, op: Op, given: Value, shared: Common) -> Callable[[
     return below
 
 
-def _check_rounding(column: Column) -> None:
+def _check_rounding(column: ColumnRef) -> None:
     """Refuse a DOUBLE beside a column whose values DuckDB may round more than once on the way to DOUBLE."""
     digits = int(column.type[8:].split(",")[0]) if column.base == "DECIMAL" else 0
     if column.base in _LONG or digits > 15:
@@ -211,7 +212,7 @@ def _check_rounding(column: Column) -> None:
             )
 
 
-def _flags(column: Column, op: Op, below: Callable[[bool], int]) -> Flags:
+def _flags(column: ColumnRef, op: Op, below: Callable[[bool], int]) -> Flags:
     flags = np.zeros(column.attribute.values, dtype=np.bool_)
     match op:
         case "<" | "<=":
@@ -230,7 +231,7 @@ def _day(constant: Constant, shared: Common) -> dt.date | None:
     return constant if isinstance(constant, dt.date) else None
 
 
-def _dates(column: Column, op: Op, constant: Constant, shared: Common) -> Callable[[bool], int]:
+def _dates(column: ColumnRef, op: Op, constant: Constant, shared: Common) -> Callable[[bool], int]:
     point = _day(constant, shared)
     if point is None:
         raise UnsupportedQuery(f"{spell(constant)} is not comparable with {column.attribute.kind}")
@@ -249,7 +250,7 @@ def _dates(column: Column, op: Op, constant: Constant, shared: Common) -> Callab
     return below
 
 
-def _cut(column: Column, op: Op, point: dt.date, edges: tuple[dt.date, dt.date]) -> str:
+def _cut(column: ColumnRef, op: Op, point: dt.date, edges: tuple[dt.date, dt.date]) -> str:
     """The refusal of a comparison that cuts a step, with the spelling that is answered."""
     first, last = (spell(edge) for edge in edges)
     day = (edges[1] - edges[0]).days == 1

@@ -12,7 +12,7 @@ from sqlglot import exp
 from laprasdp.errors import QuerySyntaxError, UnsupportedQuery
 from laprasdp.limits import MAX_DIGITS
 from laprasdp.queries.attribute import Constant, spell
-from laprasdp.sql.line import DOUBLE, SINGLE, Floats
+from laprasdp.sql.line import DOUBLE, SINGLE, FloatingPoint
 from laprasdp.sql.syntax import Node, clip, only
 
 """Digits of a DECIMAL; a number with a point and more of them is a DOUBLE."""
@@ -77,7 +77,7 @@ def value(node: Node) -> Value | None:
     return None
 
 
-def floating(given: Value, line: Floats) -> Fraction:
+def floating(given: Value, line: FloatingPoint) -> Fraction:
     """
     A number as a FLOAT or DOUBLE, rounded as DuckDB and as IEEE 754 do.
 
@@ -97,7 +97,7 @@ def floating(given: Value, line: Floats) -> Fraction:
     )
 
 
-def _rounded_by_duckdb(given: Value, line: Floats) -> Fraction:
+def _rounded_by_duckdb(given: Value, line: FloatingPoint) -> Fraction:
     """How DuckDB casts whole numbers and DECIMALs: the whole part and the rest by themselves."""
     number = given.constant
     assert isinstance(number, Fraction)
@@ -111,11 +111,11 @@ def _rounded_by_duckdb(given: Value, line: Floats) -> Fraction:
     return line.nearest(_whole(sign * whole, given, line) + part)
 
 
-def _power(scale: int, line: Floats) -> Fraction:
+def _power(scale: int, line: FloatingPoint) -> Fraction:
     return line.nearest(DOUBLE.nearest(Fraction(10**scale)))
 
 
-def _whole(number: int, given: Value, line: Floats) -> Fraction:
+def _whole(number: int, given: Value, line: FloatingPoint) -> Fraction:
     small = -(2**63) <= number < 2**63 and given.digits <= 18
     if small:
         return line.nearest(Fraction(number))

@@ -17,18 +17,18 @@ from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS
 from laprasdp.queries.attribute import Categories
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query, check_classes
-from laprasdp.sql.column import Column
 from laprasdp.sql.predicate import Scope
+from laprasdp.sql.reference import ColumnRef
 from laprasdp.sql.syntax import clauses, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Tensor
 
 
-def group_by(node: exp.Group | None, items: Sequence[Column | None], scope: Scope) -> list[Column]:
+def group_by(node: exp.Group | None, items: Sequence[ColumnRef | None], scope: Scope) -> list[ColumnRef]:
     """The columns of GROUP BY; none if there is no such clause."""
     if node is None:
         return []
     clauses(node, "expressions")
-    by: list[Column] = []
+    by: list[ColumnRef] = []
     for part in node.expressions:
         column = _named(part, items, scope, "GROUP BY")
         if column is None:
@@ -41,7 +41,7 @@ def group_by(node: exp.Group | None, items: Sequence[Column | None], scope: Scop
     return by
 
 
-def _named(node: Any, items: Sequence[Column | None], scope: Scope, clause: str) -> Column | None:
+def _named(node: Any, items: Sequence[ColumnRef | None], scope: Scope, clause: str) -> ColumnRef | None:
     """The column that GROUP BY or ORDER BY names, by name or by position; None for the aggregate."""
     while isinstance(node, exp.Paren):
         only(node, "this")
@@ -57,7 +57,10 @@ def _named(node: Any, items: Sequence[Column | None], scope: Scope, clause: str)
 
 
 def order_by(
-    node: exp.Order | None, items: Sequence[Column | None], by: Sequence[Column], scope: Scope
+    node: exp.Order | None,
+    items: Sequence[ColumnRef | None],
+    by: Sequence[ColumnRef],
+    scope: Scope,
 ) -> list[tuple[int, bool, bool]]:
     """Place in `by`, descending, NULL first; for each key of ORDER BY."""
     if node is None:
@@ -84,7 +87,7 @@ def _rank_of(place: int, rank: Sequence[int], group: tuple[int, ...]) -> int:
     return rank[group[place]]
 
 
-def _sorted(names: Sequence[str], column: Column) -> list[int]:
+def _sorted(names: Sequence[str], column: ColumnRef) -> list[int]:
     """The levels of texts in the order of DuckDB: by their characters, or as an ENUM lists them."""
     if column.base != "ENUM":
         return sorted(range(len(names)), key=names.__getitem__)
@@ -93,7 +96,7 @@ def _sorted(names: Sequence[str], column: Column) -> list[int]:
     return sorted(range(len(names)), key=lambda level: places.get(names[level], len(places)))
 
 
-def group_levels(by: Sequence[Column], order: Iterable[tuple[int, bool, bool]]) -> list[tuple[int, ...]]:
+def group_levels(by: Sequence[ColumnRef], order: Iterable[tuple[int, bool, bool]]) -> list[tuple[int, ...]]:
     """The levels of every declared group, in the order asked for."""
     sizes = [column.attribute.size for column in by]
     if math.prod(sizes) > MAX_GROUPS:
@@ -117,7 +120,7 @@ def group_levels(by: Sequence[Column], order: Iterable[tuple[int, bool, bool]]) 
 
 
 def group_queries(
-    domain: Domain, tensor: Tensor, by: Sequence[Column], groups: Sequence[tuple[int, ...]]
+    domain: Domain, tensor: Tensor, by: Sequence[ColumnRef], groups: Sequence[tuple[int, ...]]
 ) -> Iterator[Query]:
     """The query of every group: the weight where all levels are the group's, zero elsewhere."""
     grouped = {column.axis: place for place, column in enumerate(by)}

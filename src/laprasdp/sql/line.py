@@ -27,7 +27,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Floats:
+class FloatingPoint:
     """
     Binary floating-point numbers, without a largest one.
 
@@ -74,6 +74,6 @@ class Floats:
         return self.up(point + tiny / 2) if past and found == point else found
 
 
-Line = Steps | Floats
+Line = Steps | FloatingPoint
 WHOLE = Steps(Fraction(1))
-SINGLE, DOUBLE = Floats(24, -149), Floats(53, -1074)
+SINGLE, DOUBLE = FloatingPoint(24, -149), FloatingPoint(53, -1074)

@@ -13,9 +13,9 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
-from laprasdp.sql.column import Column
 from laprasdp.sql.group import group_by, group_levels, group_queries, order_by
 from laprasdp.sql.predicate import Scope, same_name
+from laprasdp.sql.reference import ColumnRef
 from laprasdp.sql.shapes import Shapes
 from laprasdp.sql.syntax import (
     Node,
@@ -185,9 +185,9 @@ def _scope(source: exp.From | None, domain: Domain, table: str, types: Mapping[s
     return Scope(domain, alias.this.name, quoted=bool(alias.this.quoted), types=types)
 
 
-def _select_list(nodes: Sequence[Node], scope: Scope) -> tuple[list[Column | None], Node, str]:
+def _select_list(nodes: Sequence[Node], scope: Scope) -> tuple[list[ColumnRef | None], Node, str]:
     """All items by position, None for the aggregate; the aggregate; its name."""
-    items: list[Column | None] = []
+    items: list[ColumnRef | None] = []
     found: Node = None
     name = ""
     for node in nodes:

@@ -11,14 +11,15 @@ from dataclasses import replace
 import numpy as np
 from sqlglot import exp
 
+from laprasdp.arrays import Flags
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_WORK
-from laprasdp.queries.attribute import Booleans, Categories, Dates, Flags, Op, spell
+from laprasdp.queries.attribute import Booleans, Categories, Dates, Op, spell
 from laprasdp.queries.domain import Domain
 from laprasdp.sql import compare, truth
-from laprasdp.sql.column import Column, natural
 from laprasdp.sql.compare import Common, check_text, common
 from laprasdp.sql.constant import Value, value
+from laprasdp.sql.reference import ColumnRef, natural
 from laprasdp.sql.syntax import Node, clip, only, spell_node, unsupported
 from laprasdp.sql.truth import Leaf, Truth, join, mapped
 
@@ -76,7 +77,7 @@ class Scope:
         self._types = types or {}
         self._work = 0
 
-    def column(self, node: exp.Column) -> Column:
+    def column(self, node: exp.Column) -> ColumnRef:
         """The attribute that a column names."""
         only(node, "this", "table")
         if not isinstance(node.this, exp.Identifier):
@@ -91,7 +92,7 @@ class Scope:
         if name is None or folded(name) != folded(wanted):
             raise UnsupportedQuery(_unknown(wanted, exact, self.domain))
         attribute = self.domain[name]
-        return Column(self.domain.axis(name), name, attribute, self._types.get(name) or natural(attribute))
+        return ColumnRef(self.domain.axis(name), name, attribute, self._types.get(name) or natural(attribute))
 
     def condition(self, node: Node) -> Truth:
         """
@@ -135,7 +136,7 @@ class Scope:
         if kind in special:
             return special[kind](node)
         operand = self._operand(node)
-        if isinstance(operand, Column):
+        if isinstance(operand, ColumnRef):
             if not isinstance(operand.attribute, Booleans):
                 raise UnsupportedQuery(
                     f"{operand.name}: {operand.attribute.kind} are no truth values; compare it"
@@ -145,13 +146,13 @@ class Scope:
             return truth.constant(_level(operand.constant))
         raise UnsupportedQuery(f"{clip(spell(operand.constant))} is no truth value; compare it with a column")
 
-    def is_null(self, column: Column) -> Truth:
+    def is_null(self, column: ColumnRef) -> Truth:
         """True on the NULL level, false on all others."""
         values = np.zeros(column.attribute.size, dtype=np.int8)
         values[column.attribute.values :] = truth.TRUE
         return Leaf(column.axis, values)
 
-    def grouped(self, node: Node) -> Column | None:
+    def grouped(self, node: Node) -> ColumnRef | None:
         """The column that a key of GROUP BY names; None if it is none."""
         column = self.column(node) if isinstance(node, exp.Column) else self.date(node)
         if column is not None and column.timed:
@@ -163,7 +164,7 @@ class Scope:
             raise UnsupportedQuery(f"{clip(column.name)} has a collation, and groups are exact texts")
         return column
 
-    def date(self, node: Node) -> Column | None:
+    def date(self, node: Node) -> ColumnRef | None:
         """The column of dates that ``CAST(column AS DATE)`` makes; None for any other node."""
         if type(node) is not exp.Cast or not isinstance(node.this, exp.Column):
             return None
@@ -173,7 +174,7 @@ class Scope:
         column = self.column(node.this)
         return replace(column, type="DATE") if isinstance(column.attribute, Dates) else None
 
-    def _operand(self, node: Node) -> Column | Value:
+    def _operand(self, node: Node) -> ColumnRef | Value:
         while isinstance(node, exp.Paren):
             only(node, "this")
             node = node.this
@@ -193,7 +194,11 @@ class Scope:
         raise unsupported(node, "a condition compares a column with a constant")
 
     def _compare(
-        self, op: Op, left: Column | Value, right: Column | Value, shared: Common | None = None
+        self,
+        op: Op,
+        left: ColumnRef | Value,
+        right: ColumnRef | Value,
+        shared: Common | None = None,
     ) -> Truth:
         """A comparison in the common type of its operands, or of all operands of BETWEEN or IN."""
         shared = shared or common([left, right])
@@ -201,7 +206,7 @@ class Scope:
             if isinstance(right, Value):
                 return truth.constant(_level(compare.constants(op, left, right, shared)))
             return self._compare(_MIRROR[op], right, left, shared)
-        if isinstance(right, Column):
+        if isinstance(right, ColumnRef):
             raise UnsupportedQuery(
                 f"a comparison of two columns ({clip(left.name)}, {clip(right.name)}) is not supported; "
                 "compare a column with a constant"
@@ -210,7 +215,7 @@ class Scope:
             return truth.constant(truth.UNKNOWN)
         return self._levels(left, lambda: compare.holds(left, op, right, shared))
 
-    def _levels(self, column: Column, flags: Callable[[], Flags], *, cost: int = 0) -> Truth:
+    def _levels(self, column: ColumnRef, flags: Callable[[], Flags], *, cost: int = 0) -> Truth:
         """Truth values from flags on the values; unknown on NULL.  It visits each level, and costs more."""
         attribute = column.attribute
         self._work += attribute.size + cost
@@ -242,9 +247,9 @@ class Scope:
         only(node, "this", "expressions")
         item, *listed = map(self._operand, (node.this, *node.expressions))
         shared = common([item, *listed])
-        if not isinstance(item, Column):
+        if not isinstance(item, ColumnRef):
             return join((self._compare("=", item, one, shared) for one in listed), least=False)
-        columns = [one for one in listed if isinstance(one, Column)]
+        columns = [one for one in listed if isinstance(one, ColumnRef)]
         values = [one for one in listed if isinstance(one, Value)]
         if columns:
             return self._compare("=", item, columns[0], shared)
@@ -281,7 +286,7 @@ class Scope:
         if isinstance(right, Value) and right.constant is None:
             same = (
                 self.is_null(left)
-                if isinstance(left, Column)
+                if isinstance(left, ColumnRef)
                 else truth.constant(_level(left.constant is None))
             )
         else:
@@ -299,7 +304,7 @@ class Scope:
         only(node, "this", "expression", "negate")
         item = self._operand(node.this)
         pattern = self._operand(node.expression)
-        if not isinstance(item, Column) or not isinstance(pattern, Value):
+        if not isinstance(item, ColumnRef) or not isinstance(pattern, Value):
             raise unsupported(node, "LIKE compares a column of categories with a pattern")
         if pattern.constant is not None and not isinstance(pattern.constant, str):
             raise unsupported(node, "the pattern of LIKE is text in single quotes")

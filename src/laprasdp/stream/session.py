@@ -38,7 +38,6 @@ from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
 
-DEFAULT_POLICY = "primm"
 TRIES = 3  # to find what a design hangs on unchanged when the transaction begins; the last one designs in it
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laprasdp.arrays import Floats
-from laprasdp.derive.joint import Joint
+from laprasdp.derive.estimates import JointEstimate
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
 from laprasdp.queries.query import Query
@@ -30,7 +30,7 @@ class Shown:
     Attributes
     ----------
     parsed : Statement
-    joint : Joint
+    joint : JointEstimate
         What the state that learned the reply knows of its queries.
     prices : mapping of Query to float
         What each query that was measured for it cost.
@@ -43,7 +43,7 @@ class Shown:
     """
 
     parsed: Statement
-    joint: Joint
+    joint: JointEstimate
     prices: Prices
     remaining: float
     simulated: bool
@@ -91,7 +91,7 @@ def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
     return [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups]
 
 
-def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> Joint:
+def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> JointEstimate:
     """
     What a state knows of the queries of a statement together.
 
@@ -104,8 +104,10 @@ def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | Non
         One for each of its queries, as the reply holds them.
     """
     if not parsed.by or len(estimates) > MANY:
-        return Joint(tuple(estimates))
-    return Joint(tuple(estimates), _total(state, parsed), _covariance(state, parsed.queries, estimates))
+        return JointEstimate(tuple(estimates))
+    return JointEstimate(
+        tuple(estimates), _total(state, parsed), _covariance(state, parsed.queries, estimates)
+    )
 
 
 def _total(state: State, parsed: Statement) -> Estimate | None:

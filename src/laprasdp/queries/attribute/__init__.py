@@ -6,7 +6,7 @@ Each kind answers one question for SQL, ``holds(op, constant)``: on which levels
 true?  A constant that would split a level is refused by name, so an answer never approximates.
 """
 
-from laprasdp.queries.attribute.base import Attribute, Constant, Flags, Op, spell
+from laprasdp.queries.attribute.base import Attribute, Constant, Op, spell
 from laprasdp.queries.attribute.categories import Booleans, Categories
 from laprasdp.queries.attribute.ordered import Bins, Dates, Integers
 

@@ -9,15 +9,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from laprasdp.arrays import Flags
 from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.limits import MAX_LEVELS
 
 Constant = Fraction | str | bool | dt.date
 Op = Literal["=", "<>", "<", "<=", ">", ">="]
-Flags = npt.NDArray[np.bool_]
 
 
 COMPARE: dict[str, Any] = {

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.arrays import Flags
 from laprasdp.errors import DomainError, UnsupportedQuery
-from laprasdp.queries.attribute.base import COMPARE, Attribute, Constant, Flags, Op, check_size, spell
+from laprasdp.queries.attribute.base import COMPARE, Attribute, Constant, Op, check_size, spell
 
 _COMPARED = 1_000  # names, and characters of a text, up to which the nearest name is looked for
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from laprasdp.arrays import Flags
 from laprasdp.errors import DomainError, UnsupportedQuery
-from laprasdp.queries.attribute.base import Attribute, Constant, Flags, Op, check_size, spell
+from laprasdp.queries.attribute.base import Attribute, Constant, Op, check_size, spell
 
 
 class _Ordered(Attribute):

@@ -23,7 +23,7 @@ SETTLED = 100  # steps after which a chain has forgotten where it began
 Moves = Counter[tuple[int, ...]]
 
 
-class Following(Component):
+class MarkovChain(Component):
     """
     A Markov chain of statements: what followed this one, else moves like those of all, else frequencies.
 

@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Any
 
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Dates, Integers
-from laprasdp.sql.line import DOUBLE, SINGLE, WHOLE, Floats, Line, Steps
+from laprasdp.sql.line import DOUBLE, SINGLE, WHOLE, FloatingPoint, Line, Steps
 
-DAY = 86_400
+DAY_SECONDS = 86_400
 _TIMES = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9}
 """Digits of a second that DuckDB's types of instants hold."""
-NANOSECONDS = (dt.date(1677, 9, 22).toordinal() * DAY, dt.date(2262, 4, 11).toordinal() * DAY)
+NANOSECONDS = (dt.date(1677, 9, 22).toordinal() * DAY_SECONDS, dt.date(2262, 4, 11).toordinal() * DAY_SECONDS)
 """First and last midnight of TIMESTAMP_NS."""
 
 
@@ -39,7 +39,7 @@ def _whole_type(low: float, high: float) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnRef:
     """
     A declared attribute that a statement names.
 
@@ -78,7 +78,7 @@ class Column:
         if self.base in ("FLOAT", "DOUBLE"):
             return SINGLE if self.base == "FLOAT" else DOUBLE
         if isinstance(self.attribute, Dates):
-            return Steps(Fraction(1, 10 ** _TIMES[self.base])) if self.timed else Steps(Fraction(DAY))
+            return Steps(Fraction(1, 10 ** _TIMES[self.base])) if self.timed else Steps(Fraction(DAY_SECONDS))
         return Steps(Fraction(1, 10**self.scale)) if self.scale else WHOLE
 
     @property
@@ -116,7 +116,7 @@ class Column:
         """The first value of the column's type that belongs above an edge, as the table is read."""
         if isinstance(edge, dt.date):
             return seconds(edge)
-        if isinstance(self.line, Floats):
+        if isinstance(self.line, FloatingPoint):
             return self.line.nearest(Fraction(float(edge)))
         return self.line.up(Fraction(edge) if isinstance(edge, int) else Fraction(repr(float(edge))))
 
@@ -127,5 +127,7 @@ def seconds(point: dt.date) -> Fraction:
         rest = dt.timedelta(
             hours=point.hour, minutes=point.minute, seconds=point.second, microseconds=point.microsecond
         )
-        return Fraction(point.toordinal() * DAY) + Fraction(rest // dt.timedelta(microseconds=1), 10**6)
-    return Fraction(point.toordinal() * DAY)
+        return Fraction(point.toordinal() * DAY_SECONDS) + Fraction(
+            rest // dt.timedelta(microseconds=1), 10**6
+        )
+    return Fraction(point.toordinal() * DAY_SECONDS)

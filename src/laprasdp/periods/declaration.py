@@ -1,4 +1,4 @@
-"""Terms: what is declared for all periods alike, and the policy that follows for one."""
+"""Declaration: what is declared for all periods alike, and the policy that follows for one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from laprasdp.stream.predictions import read_predictions
 
 
 @dataclass(frozen=True)
-class Terms:
+class Declaration:
     """
     What holds for each period unless it declares otherwise.
 

@@ -14,7 +14,7 @@ from laprasdp.record.estimate import Estimate
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointEstimate:
     """
     What is known of the queries of one statement.
 
@@ -67,7 +67,9 @@ def sum_of(parts: Sequence[Estimate | None]) -> Estimate | None:
     )
 
 
-def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, Sequence[int]]) -> Joint:
+def sum_of_joints(
+    count: int, parts: Mapping[str, JointEstimate], places: Mapping[str, Sequence[int]]
+) -> JointEstimate:
     """
     The sum of what several tables know, each of some of the queries.
 
@@ -75,14 +77,14 @@ def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, S
     ----------
     count : int
         Of the queries, m.
-    parts : mapping of name to Joint
+    parts : mapping of name to JointEstimate
         Of tables without a common row, so that their errors are independent.
     places : mapping of name to sequence of int
         Which of the m queries each part is about, in its order.
 
     Returns
     -------
-    Joint
+    JointEstimate
         Total and covariance where every part has its own; no covariance of more than ``MANY`` queries.
     """
     of_query: list[list[Estimate | None]] = [[] for _ in range(count)]
@@ -96,7 +98,7 @@ def sum_of_joints(count: int, parts: Mapping[str, Joint], places: Mapping[str, S
         covariance = np.zeros((count, count))
         for name, own in known.items():
             covariance[np.ix_(places[name], places[name])] += own
-    return Joint(
+    return JointEstimate(
         tuple(sum_of(found) for found in of_query),
         None if any(total is None for total in totals) else sum_of(totals),
         covariance,
