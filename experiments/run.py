@@ -180,12 +180,12 @@ def _finish(
 
         if workers < 1:
             for name, cell in waiting:
-                keep(name, cell.key, _run(cell))
+                keep(name, cell.key, run_cell(cell))
             return skipped
         context = multiprocessing.get_context("spawn")
-        with _single_threaded(), ProcessPoolExecutor(workers, context, initializer=_end_together) as pool:
+        with _single_threaded(), ProcessPoolExecutor(workers, context, initializer=end_together) as pool:
             running: dict[Future[Any], tuple[str, str]] = {
-                pool.submit(_run, cell): (name, cell.key) for name, cell in waiting
+                pool.submit(run_cell, cell): (name, cell.key) for name, cell in waiting
             }
             try:
                 for future in as_completed(running):
@@ -195,7 +195,7 @@ def _finish(
     return skipped
 
 
-def _end_together() -> None:
+def end_together() -> None:
     """Let this worker end when the run is killed, which cannot tell it."""
     run = multiprocessing.parent_process()
     assert run is not None
@@ -223,7 +223,7 @@ def _single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _run(cell: Cell) -> tuple[float, list[Row], str | None]:
+def run_cell(cell: Cell) -> tuple[float, list[Row], str | None]:
     start = time.perf_counter()
     try:
         rows, missing = cell.run(), None

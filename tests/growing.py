@@ -52,7 +52,7 @@ def opened(source: Any = None, last: str = "2024-03-31", **more: Any) -> Windowe
 def entries(session: WindowedSession) -> dict[str, list[Any]]:
     """The entries of each period's ledger."""
     return {
-        period.name: [kept.entry for kept in session._shelf.ledger(f"{session.name}@{period.name}").since(0)]
+        period.name: [kept.entry for kept in session.shelf.ledger(f"{session.name}@{period.name}").since(0)]
         for period in session.periods
     }
 

@@ -146,12 +146,12 @@ def test_ctrl_c_keeps_the_answers_and_says_what_was_spent(small):
 
 
 def test_ctrl_c_lets_the_answer_at_work_finish():
-    from laprasdp.cli.run import _Patience
+    from laprasdp.cli.run import Patience
 
     done = []
 
     def interrupted(times):
-        with _Patience() as patience, patience.hold():
+        with Patience() as patience, patience.hold():
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
             done.append(times)

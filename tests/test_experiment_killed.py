@@ -13,9 +13,9 @@ ROOT = Path(__file__).parent.parent
 RUN = """
 import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
-from experiments.run import _end_together
+from experiments.run import end_together
 if __name__ == "__main__":
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_end_together) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_together) as pool:
         print(pool.submit(os.getpid).result(), flush=True)
         time.sleep(600)
 """

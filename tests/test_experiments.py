@@ -124,13 +124,13 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     lines = file.read_text().splitlines(True)
     file.write_text("".join(lines[:3]) + lines[3][:20])  # killed while it wrote the third cell
     seen: list[str] = []
-    really = run._run
+    really = run.run_cell
 
     def counted(cell: Cell) -> Any:
         seen.append(cell.key)
         return really(cell)
 
-    monkeypatch.setattr(run, "_run", counted)
+    monkeypatch.setattr(run, "run_cell", counted)
     assert run.run(chosen, seed=0, **settings)[0].rows == whole
     assert len(seen) == len(whole) - 2
     run.run(chosen, seed=1, **settings)  # other settings begin anew

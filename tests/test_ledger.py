@@ -21,6 +21,8 @@ from laprasdp.ledger.ledger import Ledger, Transaction
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
+from laprasdp.privacy.accounting import accounting_named
+from laprasdp.privacy.filter import Filter
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Kept, Raise, Release, Reply, Stamp
@@ -124,7 +126,7 @@ class Life(RuleBasedStateMachine):
     )
     def ask(self, who: int, statement: Any, analyst: str, fails: str) -> None:
         session = self.sessions[who]
-        session._ledger.fails, session._table.failing = fails, fails == "data"
+        session.ledger.fails, session.table.failing = fails, fails == "data"
         before = len(self.entries())
         try:
             answer = session.ask(statement, analyst=analyst)
@@ -137,11 +139,13 @@ class Life(RuleBasedStateMachine):
             self.asked += 1
             return
         finally:
-            session._table.failing = False
+            session.table.failing = False
         self.asked += 1
-        parsed = session._parsed(statement)
+        queries = (
+            [statement.canonical()] if isinstance(statement, Query) else session.parse(statement).queries
+        )
         answers = answer if isinstance(answer, lp.GroupedAnswer) else [answer]
-        for query, one in zip(parsed.queries, answers, strict=True):
+        for query, one in zip(queries, answers, strict=True):
             assert self.shown.setdefault(query.key, one.value) == one.value
 
     @rule(who=st.integers(0, 1))
@@ -176,7 +180,7 @@ class Life(RuleBasedStateMachine):
         outcomes = [kept for kept in entries if not isinstance(kept.entry, Release | Raise)]
         assert len(outcomes) == self.asked
         filters = [session.setting.ledger_unit.filter() for session in self.sessions]
-        caps = {analyst: self.sessions[0]._state._cap(analyst, epsilon) for analyst, epsilon in CAPS.items()}
+        caps = {analyst: self.cap(epsilon) for analyst, epsilon in CAPS.items()}
         for kept in entries:
             if isinstance(kept.entry, Release):
                 filters[0].spend(kept.entry.charge)
@@ -187,6 +191,10 @@ class Life(RuleBasedStateMachine):
         assert filters[0].spent <= whole
         assert all(cap.remaining >= 0 for cap in caps.values())
 
+    def cap(self, epsilon: float) -> Filter:
+        setting, cap = self.sessions[0].setting, lp.Budget(epsilon, self.budget.delta)
+        return accounting_named(setting.accounting, cap, setting.domain, setting.length).filter()
+
     def teardown(self) -> None:
         if not hasattr(self, "sessions"):
             return
@@ -194,9 +202,9 @@ class Life(RuleBasedStateMachine):
         for session in self.sessions:
             assert session.spent == fresh.spent
             assert session.budget == fresh.budget == self.budget
-            assert session._state.position == fresh._state.position
+            assert session.state.position == fresh.state.position
             assert [outcome(session, query) for query in POOL] == [outcome(fresh, query) for query in POOL]
-        inner = fresh._ledger.inner
+        inner = fresh.ledger.inner
         if isinstance(inner, SQLLedger):
             assert verify(inner) == []
             assert all(
@@ -220,7 +228,7 @@ class Life(RuleBasedStateMachine):
 
 def outcome(asked: lp.Session, query: Query) -> object:
     """What the next statement would do, without its noise."""
-    policy = asked._policy
+    policy = asked.state.policy
     if policy.due() is not None:
         return "a release is due"
     known = policy.recall(query)

@@ -154,9 +154,9 @@ class Steps:
         self, session: lp.Session, place: int | None = None, act: Callable[[], None] = lambda: None
     ) -> None:
         assert session.spent >= 0  # a child has connected
-        ledger = session._ledger
+        ledger = session.ledger
         assert isinstance(ledger, SQLLedger)
-        self.engine, self._place, self._act = ledger.database._engine, place, act
+        self.engine, self._place, self._act = ledger.database.engine, place, act
         self.names: list[str] = []
         self._begins = [(lambda _, name=f"{when} BEGIN": self._pass(name)) for when in ("before", "after")]
         event.listen(self.engine, "begin", self._begins[0], insert=True)
@@ -219,9 +219,9 @@ def fail(session: lp.Session, statement: str, place: int, how: str) -> None:
 
         assert Child(work).end() == (True, [])
         return
-    ledger = session._ledger
+    ledger = session.ledger
     assert isinstance(ledger, SQLLedger)
-    error = ledger.database._engine.dialect.loaded_dbapi.OperationalError
+    error = ledger.database.engine.dialect.loaded_dbapi.OperationalError
 
     def refuse() -> None:
         raise error("the disk has failed")

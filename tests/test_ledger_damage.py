@@ -200,7 +200,7 @@ def test_a_log_of_writes_that_was_cut_is_told(logged: Copy, tmp_path: Path) -> N
 def test_a_database_that_is_full_refuses_and_goes_on_with_room(witness: Witness, tmp_path: Path) -> None:
     ledger = SQLLedger(tmp_path / "ledger.db")
     session = opened(ledger)
-    connection = ledger.database._engine.raw_connection()  # the only one, given back to the pool
+    connection = ledger.database.engine.raw_connection()  # the only one, given back to the pool
     driver = connection.driver_connection
     assert driver is not None
     connection.close()

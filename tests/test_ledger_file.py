@@ -249,7 +249,7 @@ def test_a_ledger_that_was_copied_over_another_is_noticed(path: Path) -> None:
     session.close()  # its ledger object is used again: nothing of the file is open
     shutil.copyfile(backup, path)
     with pytest.raises(lp.LedgerError, match="another copy is in its place"):
-        session._ledger.since(0)
+        session.ledger.since(0)
 
 
 def test_a_backup_with_its_log_that_is_copied_over_both_is_noticed(path: Path) -> None:

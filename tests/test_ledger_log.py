@@ -18,7 +18,7 @@ import pytest
 from witness import STATEMENTS, opened
 
 from laprasdp.ledger.sql import SQLLedger
-from laprasdp.ledger.wal import _sums, broken
+from laprasdp.ledger.wal import broken, sums
 
 WRITES = 12
 
@@ -86,7 +86,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 def test_sums_are_those_of_the_documented_form() -> None:
     words = np.random.default_rng(0).integers(0, 2**32, (4, 130), dtype=np.uint32)
     state = (2**32 - 1, 7)
-    for row, found in zip(words, _sums(state, words), strict=True):
+    for row, found in zip(words, sums(state, words), strict=True):
         state = plain_sum(state, row)
         assert found == state
 

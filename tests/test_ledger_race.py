@@ -125,13 +125,18 @@ def run(pool: Pool, gate: Barrier, place: Place, parts: list[list[int]], togethe
 def check(place: Place, outcomes: list[Outcome]) -> int:
     """The ledger and what was shown say the same; gives the number of releases."""
     session = opened(place)
-    ledger = session._ledger
+    ledger = session.ledger
     assert isinstance(ledger, SQLLedger)
     assert verify(ledger) == []
     kept = [(one.stamp.statement, one.entry) for one in ledger.since(0)]
     charges = [units_of(entry.charge) for _, entry in kept if isinstance(entry, Release)]
     limit = session.budget.mu_squared_units
-    assert sum(charges) == sum(outcome.units for outcome in outcomes) == session._filter.spent_units <= limit
+    assert (
+        sum(charges)
+        == sum(outcome.units for outcome in outcomes)
+        == session.state.filter.spent_units
+        <= limit
+    )
     shown: dict[str | None, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         shown[outcome.statement].append(outcome)
@@ -192,7 +197,7 @@ class Stuck(MemoryTable):
 def hold(place: Place, reached: Event, step: str) -> None:
     """Be the writer for ever: before anything is written, or with everything written but the commit."""
     session = opened(place, Stuck(reached) if step == "measuring" else None)
-    ledger = session._ledger
+    ledger = session.ledger
     assert isinstance(ledger, SQLLedger)
     with ledger.database.together() if step == "committing" else nullcontext():
         session.ask(statement(1))

@@ -115,7 +115,7 @@ def test_a_server_that_restarts_fails_one_statement_at_most(postgres: Server) ->
     answer = session.ask(STATEMENTS[1])
     assert session.spent == pytest.approx(spent + answer.charge)
     assert session.ask(STATEMENTS[0]).value == first.value
-    assert verify(session._ledger) == []
+    assert verify(session.ledger) == []
 
 
 @SHARED
@@ -145,7 +145,7 @@ def test_a_child_process_goes_on_with_connections_of_its_own(tmp_path: Path, pos
                 os._exit(0)
         os.waitpid(child, 0)
         assert session.ask(STATEMENTS[1]).source == "replay"  # the child has paid for it
-        assert verify(session._ledger) == []
+        assert verify(session.ledger) == []
 
 
 def test_two_ledgers_of_one_dataset_are_warned_of(path: Path) -> None:

@@ -109,7 +109,7 @@ def test_any_stream_stays_within_the_budget_and_replays(
 
 def _outcome(asked: lp.Session, query: Query) -> object:
     """What the next statement would do, without its noise."""
-    policy = asked._policy
+    policy = asked.state.policy
     if policy.due() is not None:
         return "a release is due"
     known = policy.recall(query)

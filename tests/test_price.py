@@ -121,7 +121,7 @@ DAYS += [
 @given(stream=st.lists(st.sampled_from(DAYS), min_size=1, max_size=8), horizon=st.integers(2, 8))
 def test_periods_tell_their_prices_together(policy: str, stream: list[str], horizon: int) -> None:
     asking = windows(policy=policy, horizon=horizon, predictions=DAYS[:2])
-    heads = [asking._shelf.ledger(f"t@{period.name}") for period in asking.periods]
+    heads = [asking.shelf.ledger(f"t@{period.name}") for period in asking.periods]
     for statement in stream:
         check(asking, statement, lambda: [len(ledger.since(0)) for ledger in heads])
 

@@ -89,11 +89,11 @@ def written(measurement: Any) -> np.ndarray[Any, Any]:
 
 def outcome(session: lp.Session, query: Query) -> object:
     """What the next statement would do, without its noise."""
-    known = session._policy.recall(query)
+    known = session.state.policy.recall(query)
     if known is not None:
         return known
     try:
-        measurement = session._policy.grant([query]).measurement
+        measurement = session.state.policy.grant([query]).measurement
     except BudgetExhausted:
         return "refused"
     assert isinstance(measurement, Rows)
@@ -112,7 +112,7 @@ def test_any_adaptive_stream_stays_within_the_budget_and_replays(
 ) -> None:
     given_, ledger = setting(predictions, overlap, unit=lp.PrivacyUnit("who", max_rows)), MemoryLedger()
     live, last = opened(given_, ledger), 0.0
-    belief: Any = live._policy
+    belief: Any = live.state.policy
     before: dict[Query, float] = {}
     for place, adaptive in stream:
         query = POOL[

@@ -13,7 +13,7 @@ from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.primm import Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Reply
+from laprasdp.record.entries import Release, Reply
 from laprasdp.record.estimate import Estimate
 
 LINE = lp.Domain(cell=lp.Integers(0, 9))
@@ -33,14 +33,14 @@ def after(asked: list[Query], expected: tuple[float, ...] = (4, 2, 1, 1), **more
 
 
 def test_before_the_stream_weights_are_those_of_the_log() -> None:
-    weights, predicted = after([])._still_to_come(24.0)
+    weights, predicted = after([]).still_to_come(24.0)
     assert weights == pytest.approx([1 / 2, 1 / 4, 1 / 8, 1 / 8])
     assert predicted == 24
 
 
 def test_weights_are_the_gamma_poisson_posterior_and_what_was_answered_is_free() -> None:
     asked = [PREDICTED[0], OTHER, PREDICTED[0], PREDICTED[0], OTHER, OTHER, PREDICTED[2], OTHER]
-    weights, predicted = after(asked)._still_to_come(16.0)
+    weights, predicted = after(asked).still_to_come(16.0)
     rate = Fraction(16, 40 - 8)  # predicted statements a statement, still to come
     means = [rate * share / (1 + rate * share * 8) for share in (Fraction(1, 4), Fraction(1, 8))]
     assert weights[[0, 2]] == pytest.approx([0, 0])
@@ -56,18 +56,23 @@ def test_a_gamma_prior_of_shape_one_has_this_posterior_mean() -> None:
 
 
 def test_no_batch_is_made_for_queries_that_are_all_answered() -> None:
-    policy = after([*PREDICTED] * 2)
-    assert policy._still_to_come(30.0)[1] == 0
-    assert policy.due() is not None  # the first release
-    policy._opened = 1
-    assert policy.seen in policy._replans
+    policy = after([])
+    grant = policy.due()
+    assert grant is not None  # the first release
+    policy.learn(
+        Release(grant.measurement, (0,) * grant.charge.draws, grant.charge, grant.allowance, opening=True)
+    )
+    for query in [*PREDICTED] * 2:
+        policy.learn(Reply((query,), (SHOWN,), False))
+    assert policy.still_to_come(30.0)[1] == 0
+    assert policy.designs  # it is a point where a batch may be made
     assert policy.due() is None
 
 
 def test_where_repeats_are_paid_for_nothing_is_free() -> None:
     policy = after([PREDICTED[0]] * 8, reading=Reading(repeats="pay"))
-    assert policy._still_to_come(16.0)[0] == pytest.approx([1 / 2, 1 / 4, 1 / 8, 1 / 8])
-    assert policy._still_to_come(16.0)[1] == 16
+    assert policy.still_to_come(16.0)[0] == pytest.approx([1 / 2, 1 / 4, 1 / 8, 1 / 8])
+    assert policy.still_to_come(16.0)[1] == 16
 
 
 def test_following_the_hits_is_worth_it_where_few_queries_are_popular(
@@ -104,5 +109,5 @@ def test_following_the_hits_is_worth_it_where_few_queries_are_popular(
         return math.fsum(answer.std for answer in session.ask_many(stream) if isinstance(answer, lp.Answer))
 
     followed = sum(map(error, (1, 2)))
-    monkeypatch.setattr(Primm, "_still_to_come", lambda self, p: (self.setting.importance, p))
+    monkeypatch.setattr(Primm, "still_to_come", lambda self, p: (self.setting.importance, p))
     assert followed < 0.99 * sum(map(error, (1, 2)))

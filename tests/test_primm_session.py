@@ -148,7 +148,7 @@ def test_whatever_is_asked(
     table = MemoryTable(domain, counts, more["unit"])
     more |= {**EXACT, "predictions": predicted, "ledger": ledger}
     live = open_session(table, domain, noise=SeededNoise(seed), **more)
-    policy = live._policy
+    policy = live.state.policy
     assert isinstance(policy, PrimmDense)
     statements: list[Any] = [*pool, *(f"SELECT COUNT(*) FROM t GROUP BY {name}" for name in domain.names)]
     probes = [query for query in pool if not query.is_zero]
@@ -169,10 +169,10 @@ def test_whatever_is_asked(
         BUDGET.mu_squared_units, 2**MU_BITS
     )
     again = open_session(table, domain, noise=SeededNoise(seed + 1), **more)
-    twin = again._policy
+    twin = again.state.policy
     assert isinstance(twin, PrimmDense)
     assert (again.spent, twin.seen, twin.measured) == (live.spent, policy.seen, policy.measured)
-    assert (twin._charged == policy._charged).all()
+    assert (twin.charged == policy.charged).all()
     for query in probes:
         mine, theirs = policy.recall(query), twin.recall(query)
         assert (mine is None) == (theirs is None)
@@ -260,9 +260,9 @@ def test_groups_whose_cells_are_used_up_are_answered_all_the_same() -> None:
     table = MemoryTable(domain, range(8))
     session = open_session(table, domain, budget=lp.Budget(1, 1e-6), horizon=10, policy="primm")
     session.ask("SELECT COUNT(*) FROM t WHERE a = 1")
-    policy = session._policy
-    policy._charged = policy._charged.copy()
-    policy._charged[3] = policy.accounting.total - 4
+    policy = session.state.policy
+    policy.charged = policy.charged.copy()
+    policy.charged[3] = policy.accounting.total - 4
     answer = session.ask("SELECT b, COUNT(*) FROM t GROUP BY b")
     assert isinstance(answer, lp.GroupedAnswer)
     assert len(answer) == 2

@@ -148,7 +148,7 @@ def test_nothing_keeps_a_session(
         with pytest.raises(lp.UnsupportedQuery):
             session.ask("SELECT 1")
         one = session if isinstance(session, lp.Session) else session.period(FEB)
-        seen = [session, one, one.table, one._ledger]
+        seen = [session, one, one.table, one.ledger]
         if close:
             session.close()
         return [weakref.ref(each) for each in seen]

@@ -80,7 +80,7 @@ def test_what_is_learned_early_is_what_is_learned_late(asked: list[tuple[int, in
         for who, age in asked:
             with suppress(lp.BudgetExhausted):
                 answers.append(sessions[who].ask(f"SELECT COUNT(*) FROM t WHERE age <= {age}"))
-            answers.append([session._state.position for session in sessions][who])
+            answers.append([session.state.position for session in sessions][who])
         shown.append((answers, [each.entry for each in ledger.since(0)], sessions[0].spent))
     assert shown[0][0] == shown[1][0]
     assert repr(shown[0][1:]) == repr(shown[1][1:])

@@ -42,7 +42,7 @@ def test_a_cap_refuses_its_analyst_alone_and_takes_no_place_in_the_stream(
     shown = {low: session.ask(count(low), analyst="ada").value for low in range(fits)}
     with pytest.raises(lp.BudgetExhausted, match=r"the cap of ada, ε = 0\.35, has no room"):
         session.ask(count(fits), analyst="ada")
-    assert session._policy.seen == fits
+    assert session.state.policy.seen == fits
     entry = list(ledger.since(0))[-1].entry
     assert isinstance(entry, Refusal)
     assert not entry.counted
@@ -74,9 +74,12 @@ def test_with_caps_only_those_who_have_one_may_ask() -> None:
 
 
 def test_what_is_released_before_the_stream_counts_against_nobody() -> None:
-    session = opened(caps={"ada": 0.4}, policy="smooth-cache", predictions=[count(0)])
+    more: dict[str, Any] = {"caps": {"ada": 0.4}, "policy": "smooth-cache", "predictions": [count(0)]}
+    session = opened(**more)
     assert session.ask(count(0), analyst="ada").source == "predicted"
-    assert session._state._caps["ada"][1].spent == 0
+    (release, _) = session.ledger.since(0)
+    charge = release.entry.charge
+    assert session.state.cap_left(charge, "ada") == opened(**more).state.cap_left(charge, "ada")
     assert session.spent > lp.Budget(0.4, 1e-6).mu ** 2
 
 
@@ -107,7 +110,7 @@ def test_a_raise_lets_a_stream_go_on_that_had_ended(policy: str) -> None:
         opened(ledger=ledger, policy=policy, horizon=2, predictions=[count(0)])
     twin = opened(ledger=ledger, policy=policy, horizon=2, predictions=[count(0)], budget=MORE)
     assert twin.spent == session.spent
-    assert twin._policy.allowance(60) == session._policy.allowance(60)
+    assert twin.state.policy.allowance(60) == session.state.policy.allowance(60)
 
 
 @pytest.mark.parametrize("policy", ["static", "smooth-cache", "offline", "histogram", "independent"])

@@ -30,6 +30,7 @@ import laprasdp as lp
 from laprasdp.ledger.memory import MemoryShelf
 from laprasdp.ledger.sql import SQLShelf
 from laprasdp.periods import Period, WindowedSession
+from laprasdp.privacy.filter import GaussianFilter
 from laprasdp.queries.marginal import Marginal
 from laprasdp.record.entries import Refusal
 
@@ -81,7 +82,8 @@ def test_if_a_period_refuses_nothing_is_charged_anywhere(kind: int, tmp_path: Pa
 def test_a_refusal_takes_back_what_was_released_before_it() -> None:
     """January's opening release is made first; then February finds that its own does not fit."""
     session = opened(policy="smooth-cache", predictions=[COUNT])
-    session.period(FEB)._filter._budget = lp.Budget(1e-3, 1e-9)
+    february = session.period(FEB)
+    february.state.filter = GaussianFilter(lp.Budget(1e-3, 1e-9), february.setting.domain)
     with pytest.raises(lp.BudgetExhausted, match="2024-02-01"):
         session.ask(COUNT)
     assert all(isinstance(entry, Refusal) for kept in entries(session).values() for entry in kept)
@@ -156,7 +158,7 @@ def test_a_commit_that_fails_in_the_database_keeps_nothing(tmp_path: Path) -> No
     session.ask(f"{COUNT} WHERE n = 0")
     before, failing = session.spent, True
 
-    @event.listens_for(shelf.database._engine, "commit")
+    @event.listens_for(shelf.database.engine, "commit")
     def commit(connection: object) -> None:
         if failing:
             raise OSError("disk full")

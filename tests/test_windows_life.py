@@ -24,6 +24,7 @@ from laprasdp.ledger.memory import MemoryShelf
 from laprasdp.ledger.sql import SQLLedger, SQLShelf
 from laprasdp.ledger.verify import verify
 from laprasdp.periods import Period, WindowedSession, open_windows
+from laprasdp.periods.period import Part
 from laprasdp.periods.route import route
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.query import Query
@@ -151,9 +152,10 @@ class Life(RuleBasedStateMachine):
         span = LONG * len(session.periods)
         low, high = (FIRST + day % span * DAY for day in sorted(day % span for day in days))
         statement = session.parse(self.statements[kind](low, high))
-        places, asked = route(statement, session._parts)
+        parts = {one.name: Part.of(session.domain, session.attribute, one) for one in session.periods}
+        places, asked = route(statement, parts)
         before = {name: len(self.entries(name)) for name in self.budgets}
-        session._shelf.fails, Table.failing = fails, fails == "data"  # type: ignore[attr-defined]
+        session.shelf.fails, Table.failing = fails, fails == "data"  # type: ignore[attr-defined]
         try:
             answer = session.ask(statement, analyst=analyst)
         except Crash:
@@ -181,7 +183,7 @@ class Life(RuleBasedStateMachine):
         if number == MOST:
             return
         new = own(number, self.budgets)
-        session._shelf.fails = fails  # type: ignore[attr-defined]
+        session.shelf.fails = fails  # type: ignore[attr-defined]
         before = session.periods
         try:
             session.add_period(new, source=table(domain(new.first, new.last), self.name))
@@ -255,7 +257,7 @@ class Life(RuleBasedStateMachine):
             for name in session.budgets:
                 live, replayed = session.period(name), fresh.period(name)
                 assert (live.spent, live.budget) == (replayed.spent, replayed.budget)
-                assert live._state.position == replayed._state.position
+                assert live.state.position == replayed.state.position
                 part = live.setting.domain
                 for query in (Query.count(part, n=0), Query.count(part, n=1), Query.constant(part, 1)):
                     assert outcome(live, query) == outcome(replayed, query)

@@ -55,7 +55,7 @@ class _Stream:
         """Answer each statement as soon as it is complete; whatever the end, say what was spent."""
         bar = progress(f"answering {self._file}", _count(self._file), shown=not sys.stdout.isatty())
         try:
-            with _Patience() as patience, bar as step:
+            with Patience() as patience, bar as step:
                 for fragment in split(lines):
                     with patience.hold():
                         self._one(fragment)
@@ -83,7 +83,7 @@ class _Stream:
         sys.stdout.flush()
 
 
-class _Patience:
+class Patience:
     """
     Ctrl-C waits until the statement at work is answered and printed; a second one does not wait.
 
@@ -94,7 +94,7 @@ class _Patience:
         self._holding = self._asked = False
         self._before: Any = None
 
-    def __enter__(self) -> _Patience:
+    def __enter__(self) -> Patience:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._interrupt)
         return self

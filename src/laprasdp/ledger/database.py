@@ -122,12 +122,12 @@ class Database:
     @property
     def is_sqlite(self) -> bool:
         """Whether it is a file."""
-        return self._engine.dialect.name == "sqlite"
+        return self.engine.dialect.name == "sqlite"
 
     @property
     def conflict(self) -> type[Exception]:
         """What the driver raises where a row is there already."""
-        found: type[Exception] = self._engine.dialect.loaded_dbapi.IntegrityError
+        found: type[Exception] = self.engine.dialect.loaded_dbapi.IntegrityError
         return found
 
     @contextmanager
@@ -145,9 +145,9 @@ class Database:
             yield joint
             return
         if os.getpid() != self._process:
-            self._inherited.append(self._engine)
+            self._inherited.append(self.engine)
             self._renew()
-        with self.told(), self._engine.connect() as connection:
+        with self.told(), self.engine.connect() as connection:
             connection.execution_options(**{_WRITES: write})
             if not write and not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ")
@@ -170,7 +170,7 @@ class Database:
         Its text is made once, and the driver is told directly: what SQLAlchemy does around a statement takes
         longer than the statement.
         """
-        dialect = self._engine.dialect
+        dialect = self.engine.dialect
         if statement not in self._texts:
             self._texts[statement] = str(statement.compile(dialect=dialect))
         with closing(connection.connection.cursor()) as cursor:
@@ -208,7 +208,7 @@ class Database:
         except LedgerError as error:
             told = f"the ledger {self.name}: "
             raise LedgerError(told + str(error).removeprefix(told)) from None
-        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+        except (SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
             raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
         except UnicodeDecodeError:  # SQLite's own message quotes what is damaged
             raise LedgerError(f"the ledger {self.name}: {_DAMAGED}") from None
@@ -224,7 +224,7 @@ class Database:
         with self.told():
             while self.is_sqlite:
                 try:
-                    with self._engine.connect() as connection:
+                    with self.engine.connect() as connection:
                         cast("sqlite3.Connection", connection.connection.driver_connection).execute(_LOG)
                     break
                 except sqlite3.OperationalError as error:  # for this, SQLite does not wait by itself
@@ -248,7 +248,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of all connections; whoever uses it again opens it again."""
-        self._engine.dispose()
+        self.engine.dispose()
         if self.file is not None:
             self.file.forget()
 
@@ -261,8 +261,8 @@ class Database:
                 connection.info["changes"] = self.file.changes
 
     def _renew(self) -> None:
-        self._engine, self._process = self._connect(), os.getpid()
-        weakref.finalize(self, _let_go, self._engine, self._process)
+        self.engine, self._process = self._connect(), os.getpid()
+        weakref.finalize(self, _let_go, self.engine, self._process)
 
     def _connect(self) -> Engine:
         to_driver = {"timeout": self._wait, "factory": Driver}

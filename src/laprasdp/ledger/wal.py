@@ -101,7 +101,7 @@ def _look(log: bytes, index: bytes) -> Break | None:
     order = _ORDERS.get(magic)
     if order is None or size not in _SIZES:
         return Break("has a damaged header", True)
-    state = next(_sums((0, 0), np.frombuffer(log, order, 6)[None]))
+    state = next(sums((0, 0), np.frombuffer(log, order, 6)[None]))
     if state != (first, second):
         return Break("has a damaged header", True)
     count = (len(log) - _HEADER) // (_FRAME + size)
@@ -110,7 +110,7 @@ def _look(log: bytes, index: bytes) -> Break | None:
     summed = np.ascontiguousarray(np.delete(frames, np.s_[8:_FRAME], axis=1)).view(order)
     own = (heads[:, 2:4] == salts).all(axis=1)
     fits = own.copy()
-    for place, after in enumerate(_sums(state, summed)):
+    for place, after in enumerate(sums(state, summed)):
         if after != tuple(heads[place, 4:]):
             fits[place:] = False
             break
@@ -128,7 +128,7 @@ def _look(log: bytes, index: bytes) -> Break | None:
     return None
 
 
-def _sums(state: tuple[int, int], words: Words) -> Iterator[tuple[int, int]]:
+def sums(state: tuple[int, int], words: Words) -> Iterator[tuple[int, int]]:
     """
     The checksum after each row, from `state` on.
 

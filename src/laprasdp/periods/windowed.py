@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,36 +12,32 @@ from typing import Any
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
 from laprasdp.errors import (
-    BudgetError,
     BudgetExhausted,
     ConfigError,
     DomainError,
-    LedgerError,
     UnsupportedQuery,
 )
 from laprasdp.ledger.ledger import Shelf
 from laprasdp.periods.declaration import Declaration
-from laprasdp.periods.period import DAY, Part, Period, check_kept, dates_of, next_period
+from laprasdp.periods.period import DAY, Part, Period, dates_of, next_period
 from laprasdp.periods.priced import priced
 from laprasdp.periods.route import route
-from laprasdp.periods.settled import Refused, settled
+from laprasdp.periods.sessions import PeriodSessions
+from laprasdp.periods.settled import Refused
 from laprasdp.periods.total import added
-from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Refusal, Stamp
+from laprasdp.record.entries import Stamp
 from laprasdp.sql.parse import Statement
-from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
-from laprasdp.stream.session import TRIES, Session, now
-from laprasdp.stream.turn import Settled
+from laprasdp.stream.session import Session, now
 
 ReadPart = Callable[[Part, Any], Table]
 
@@ -107,15 +103,15 @@ class WindowedSession(Asking):
         clock: Callable[[], datetime] = now,
         owned: ExitStack | None = None,
     ) -> None:
-        self._domain, self._attribute, self._name, self._declaration = domain, attribute, name, declaration
-        self._shelf, self._noise, self._public, self._clock = shelf, noise, public, clock
-        self._read, self._step = read, step
-        self._parts: dict[str, Part] = {}
-        self._sessions: dict[str, Session] = {}
+        self._domain, self._attribute, self._name = domain, attribute, name
+        self._noise, self._clock, self._read, self._step = noise, clock, read, step
         self._lock = threading.RLock()
         self._owned = owned or ExitStack()
+        self._sessions = PeriodSessions(
+            name, attribute, declaration, shelf, noise=noise, public=public, clock=clock
+        )
         parts = [Part.of(domain, attribute, period) for period in periods]
-        self._open(domain, parts, tables)
+        self._reader = self._sessions.open(domain, parts, tables)
 
     @property
     def domain(self) -> Domain:
@@ -128,6 +124,11 @@ class WindowedSession(Asking):
         return self._name
 
     @property
+    def shelf(self) -> Shelf:
+        """What keeps a ledger for each period."""
+        return self._sessions.shelf
+
+    @property
     def attribute(self) -> str:
         """The date attribute that periods are made of."""
         return self._attribute
@@ -135,12 +136,12 @@ class WindowedSession(Asking):
     @property
     def periods(self) -> tuple[Period, ...]:
         """The periods, in order."""
-        return tuple(part.period for part in self._parts.values())
+        return tuple(part.period for part in self._sessions.parts.values())
 
     @property
     def unit(self) -> str:
         """What charges are measured in: ε or μ²."""
-        return next(iter(self._sessions.values())).unit
+        return self._sessions.first.unit
 
     @property
     def spent(self) -> dict[str, float]:
@@ -161,12 +162,12 @@ class WindowedSession(Asking):
     def accounts(self) -> tuple[Account, ...]:
         """The account of each period, in order."""
         with self._lock:
-            return tuple(replace(each.account, period=name) for name, each in self._sessions.items())
+            return tuple(replace(each.account, period=name) for name, each in self._sessions.each.items())
 
     @property
     def budgets(self) -> dict[str, Budget]:
         """The whole budget of each period."""
-        return {name: session.budget for name, session in self._sessions.items()}
+        return {name: session.budget for name, session in self._sessions.each.items()}
 
     def period(self, name: str) -> Session:
         """
@@ -178,20 +179,20 @@ class WindowedSession(Asking):
             There is no such period.
         """
         check_arguments(period=name)
-        if name not in self._sessions:
+        if name not in self._sessions.each:
             raise ConfigError(f"no period of {self._attribute} begins on {name}")
-        return self._sessions[name]
+        return self._sessions.each[name]
 
     def close(self) -> None:
         """Let go of the ledgers, and of the table if it was opened for it; see `Session.close`."""
         with self._lock, self._owned:
-            for session in self._sessions.values():
+            for session in self._sessions.each.values():
                 session.close()
-            self._shelf.close()
+            self._sessions.shelf.close()
 
     def plan(self, period: str | None = None) -> Plan:
         """Expected errors of what is asked of one period, the last if none is named; no data, no charge."""
-        return self.period(period or list(self._sessions)[-1]).plan()
+        return self.period(period or list(self._sessions.each)[-1]).plan()
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""
@@ -199,7 +200,7 @@ class WindowedSession(Asking):
 
     def admit(self, analyst: str | None) -> None:
         """Whether this analyst may ask at all; see `Session.admit`."""
-        next(iter(self._sessions.values())).admit(analyst)
+        self._sessions.first.admit(analyst)
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
@@ -235,24 +236,25 @@ class WindowedSession(Asking):
         """
         load(self._noise)  # before others wait for the transaction to end
         with self._lock:
-            next(iter(self._sessions.values())).life.check_open()
+            self._sessions.first.life.check_open()
             parsed = self._parsed(statement)
-            places, asked = route(parsed, self._parts)
+            places, asked = route(parsed, self._sessions.parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
             try:
-                found = self._settle(stamp, asked)
+                found = self._sessions.settle(stamp, asked)
             except Refused as stop:  # what was released for it elsewhere is taken back
-                self._refuse(stamp, asked, stop)
+                self._sessions.refuse(stamp, asked, stop)
                 raise BudgetExhausted(stop.reason) from None
-            shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
+            each = self._sessions.each
+            shown = {name: each[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
     def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
             parsed = self._parsed(statement)
-            places, asked = route(parsed, self._parts)
-            each = {name: self._sessions[name].rehearsal(asked[name].queries, analyst) for name in asked}
+            places, asked = route(parsed, self._sessions.parts)
+            each = {name: self._sessions.each[name].rehearsal(asked[name].queries, analyst) for name in asked}
             turns = {name: stack.enter_context(one) for name, one in each.items()}
             return priced(parsed, places, asked, turns)
 
@@ -295,7 +297,7 @@ class WindowedSession(Asking):
             It was declared otherwise before, or overlaps one that was.
         """
         with self._lock:
-            next(iter(self._sessions.values())).life.check_open()
+            self._sessions.first.life.check_open()
             dates = dates_of(self._domain, self._attribute)
             if period is None:
                 if self._step is None:
@@ -308,47 +310,9 @@ class WindowedSession(Asking):
                 (name, longer if name == self._attribute else self._domain[name]) for name in self._domain
             )
             part = Part.of(domain, self._attribute, period)
-            self._open(domain, [part], [self._read(part, source)])
+            self._reader = self._sessions.open(domain, [part], [self._read(part, source)])
+            self._domain = domain
             return period
-
-    def _open(self, domain: Domain, parts: list[Part], tables: Iterable[Table]) -> None:
-        """Open a session for each part; periods that are new are recorded, all of them or none."""
-        tables = list(tables)
-        reader = Reader(domain, self._name, tables[0].types)
-        begun = [self._declaration.before(part, reader) for part in parts]
-        opened = list(zip(parts, tables, begun, strict=True))
-        recorded = self._shelf.settings()
-        check_kept(parts, self._name, self._attribute, recorded)
-        found: dict[str, Session] = {}
-        for part, table, before in opened:
-            if self._kept(part.period) in recorded:
-                found[part.period.name] = self._session(part, table, *before)
-        with self._shelf.together():
-            check_kept(parts, self._name, self._attribute, self._shelf.settings())
-            for part, table, before in opened:
-                if part.period.name not in found:
-                    found[part.period.name] = self._session(part, table, *before)
-        self._domain, self._reader = domain, reader
-        self._parts |= {part.period.name: part for part in parts}
-        self._sessions |= {part.period.name: found[part.period.name] for part in parts}
-
-    def _session(self, part: Part, table: Table, policy: Policy, predicted: list[str]) -> Session:
-        try:
-            return Session(
-                table,
-                policy,
-                noise=self._noise,
-                ledger=self._shelf.ledger(self._kept(part.period)),
-                public=self._public,
-                predicted=predicted,
-                caps=self._declaration.caps,
-                clock=self._clock,
-            )
-        except (BudgetError, LedgerError) as error:
-            raise type(error)(f"the period {part.period}: {error}") from None
-
-    def _kept(self, period: Period) -> str:
-        return f"{self._name}@{period.name}"
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, str):
@@ -361,38 +325,6 @@ class WindowedSession(Asking):
             raise DomainError("the query is over another domain than that of the periods")
         return statement
 
-    def _settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> dict[str, Settled]:
-        """Decide about a statement in each period; all outcomes are kept together, or none."""
-        each = {name: self._sessions[name] for name in asked}
-        for left in reversed(range(TRIES)):
-            ahead = {name: one.foresee(asked[name].queries, stamp.analyst) for name, one in each.items()}
-            with self._joint(asked) as stack:
-                turns = {name: stack.enter_context(each[name].turn(stamp, ahead[name])) for name in each}
-                if all(turn.ready for turn in turns.values()) or not left:
-                    return settled(asked, turns)
-        raise AssertionError("the last try settles it")
-
-    def _refuse(self, stamp: Stamp, asked: Mapping[str, Statement], stop: Refused) -> None:
-        """Keep the refusal in each period; it takes a place in the stream of the one that refuses only."""
-        with self._joint(asked) as stack:
-            for name, statement in asked.items():
-                own = name == stop.period
-                refusal = stop.refusal if own else Refusal(statement.queries, stop.reason, counted=False)
-                stack.enter_context(self._sessions[name].turn(stamp)).append(refusal)
-
-    @contextmanager
-    def _joint(self, names: Iterable[str]) -> Iterator[ExitStack]:
-        """One transaction for those of several periods that are entered inside the block."""
-        ended = False
-        try:
-            with self._shelf.together(), ExitStack() as stack:
-                yield stack
-                ended = True
-        except BaseException:
-            for name in names if ended else ():  # each has ended, but all together may not be kept
-                self._sessions[name].doubt()
-            raise
-
     def _each(self, of: Callable[[Session], float]) -> dict[str, float]:
         with self._lock:
-            return {name: of(session) for name, session in self._sessions.items()}
+            return {name: of(session) for name, session in self._sessions.each.items()}

@@ -81,7 +81,7 @@ class Primm(Policy):
         if not self.designs:
             return None
         others = self.pacing.most_remaining(self.seen, self.measured)
-        weights, predicted = self._still_to_come(self.pacing.left(self.seen) - others)
+        weights, predicted = self.still_to_come(self.pacing.left(self.seen) - others)
         batch = self._batch(weights, predicted, others) if predicted > 0 else None
         if batch is None or not self.setting.budget.allows(self.drawn + batch.charge.draws + self.left):
             return None  # it may not take the noise values of the statements to come
@@ -127,7 +127,7 @@ class Primm(Policy):
     def covariance(self, queries: Sequence[Query]) -> Floats | None:
         return self.belief.covariance(list(queries)) if self._opened else None
 
-    def _still_to_come(self, predicted: float) -> tuple[Floats, float]:
+    def still_to_come(self, predicted: float) -> tuple[Floats, float]:
         """
         What is known by now of the predicted queries to come, if so many are expected.
 

@@ -45,7 +45,7 @@ class PrimmDense(Primm):
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
         self._design = self._designed()
         self.belief = DenseBelief(cells)
-        self._charged = np.zeros(cells, dtype=np.int64)
+        self.charged = np.zeros(cells, dtype=np.int64)
         self._pure = self._design.pure
         self.measuring = not self._pure
 
@@ -125,7 +125,7 @@ class PrimmDense(Primm):
         assert isinstance(release.charge, CellCharge)
         self._pure = release.charge.pure  # what the ledger holds, whatever would be designed now
         self.measuring = not self._pure
-        self._charged = self._charged + release.charge.amounts.vector()
+        self.charged = self.charged + release.charge.amounts.vector()
 
     def law_of(self, query: Query) -> tuple[Law, float]:
         if not self._pure:
@@ -167,7 +167,7 @@ class PrimmDense(Primm):
 
     def _slack(self) -> Floats:
         """Units that each cell has left."""
-        slack: Floats = np.maximum(self.accounting.total - self._charged, 0).astype(float)
+        slack: Floats = np.maximum(self.accounting.total - self.charged, 0).astype(float)
         return slack
 
     def _allowance(self) -> Floats:

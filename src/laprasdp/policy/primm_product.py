@@ -53,7 +53,7 @@ class PrimmProduct(Primm):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.design = design_product(setting)
-        self._charged = Query.constant(setting.domain, 0)
+        self.charged = Query.constant(setting.domain, 0)
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
         self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
@@ -62,7 +62,7 @@ class PrimmProduct(Primm):
             self._planned.learn(self._first, None)
 
     def allowance(self, position: int) -> int:
-        return self.accounting.total - int(self._charged.weights.max())
+        return self.accounting.total - int(self.charged.weights.max())
 
     def expected_variance(self, query: Query) -> float | None:
         variance = self._planned.variance(query)
@@ -151,7 +151,7 @@ class PrimmProduct(Primm):
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
         amounts = measurement.amounts(self.setting.unit.max_rows)
-        self._charged = charged(self._charged, amounts)
+        self.charged = charged(self.charged, amounts)
         if isinstance(measurement, Marginals):
             self.belief = ProductBelief(measurement)
         self.belief.learn(measurement, measurement.values(release.noisy))
@@ -180,7 +180,7 @@ class PrimmProduct(Primm):
     def _allowed(self, query: Query, crowd: float) -> int:
         """Units that a row over the cells of `query` may use now."""
         whole = self.accounting.total * self.design.shares.stream
-        left = self.accounting.total - heaviest(self._charged, query)
+        left = self.accounting.total - heaviest(self.charged, query)
         return int(self._part(left, whole, crowd, self.seen + 1, self.measured + 1)) if left > 0 else 0
 
     def _measured(self, row: Query, units: int) -> Rows | None:

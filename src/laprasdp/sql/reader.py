@@ -32,6 +32,8 @@ class Reader:
     Attributes
     ----------
     domain : Domain
+    taken : int
+        Bytes that are taken now.
 
     Notes
     -----
@@ -44,7 +46,7 @@ class Reader:
     ) -> None:
         self.domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
-        self._taken = 0
+        self.taken = 0
         self._shapes = Shapes()
         self._lock = threading.Lock()
 
@@ -58,10 +60,10 @@ class Reader:
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:
-                self._taken += size - self._known.pop(text, (statement, 0))[1]
+                self.taken += size - self._known.pop(text, (statement, 0))[1]
                 self._known[text] = statement, size
-                while self._taken > self._room:
-                    self._taken -= self._known.popitem(last=False)[1][1]
+                while self.taken > self._room:
+                    self.taken -= self._known.popitem(last=False)[1][1]
         return statement
 
 

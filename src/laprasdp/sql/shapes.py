@@ -81,7 +81,7 @@ class Shapes:
     @contextmanager
     def read(self, text: str) -> Iterator[exp.Select]:
         """As `laprasdp.sql.syntax.read`; the tree is not used after the block."""
-        taken = _take_apart(text)
+        taken = take_apart(text)
         if taken is None:
             yield read(text)
             return
@@ -99,12 +99,12 @@ class Shapes:
         tree = read(text)
         yield tree
         if again and not shape:
-            found = _shape(pattern, constants, tree) or True
+            found = shape_of(pattern, constants, tree) or True
             with self._lock:
                 self._known[pattern] = found
 
 
-def _take_apart(text: str) -> tuple[str, list[str]] | None:
+def take_apart(text: str) -> tuple[str, list[str]] | None:
     """The text with holes for its constants, and the constants; None where that is not sure."""
     if len(text) > SHORT or _NUMBER in text or _TEXT in text:
         return None
@@ -121,7 +121,7 @@ def _take_apart(text: str) -> tuple[str, list[str]] | None:
     return None if _OPEN.search(pattern) else (pattern, constants)
 
 
-def _shape(pattern: str, constants: Sequence[str], tree: exp.Select) -> Shape | None:
+def shape_of(pattern: str, constants: Sequence[str], tree: exp.Select) -> Shape | None:
     """The shape of a pattern if it has one; `tree` is that of the pattern with `constants`."""
     stand_ins = [
         f"'lapras {place}'" if one[0] == "'" else f"{10**12 + place}" for place, one in enumerate(constants)

@@ -21,7 +21,6 @@ from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
-from laprasdp.privacy.filter import Filter
 from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
@@ -106,7 +105,7 @@ class Session(Asking):
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
         if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
-        self._table, self._noise, self._ledger = table, noise, ledger
+        self._table, self._noise = table, noise
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = Reader(table.domain, table.name, table.types)
         self._owned = owned or ExitStack()
@@ -119,19 +118,29 @@ class Session(Asking):
         return self._table
 
     @property
+    def ledger(self) -> Ledger:
+        """What keeps everything that is released."""
+        return self._following.ledger
+
+    @property
+    def state(self) -> State:
+        """Filter, caps and policy after what was learned last: to look at, for it learns by itself."""
+        return self._following.state
+
+    @property
     def policy(self) -> str:
         """Name of the policy."""
-        return self._policy.name
+        return self.state.policy.name
 
     @property
     def setting(self) -> Setting:
         """Everything public that the session was opened with."""
-        return self._policy.setting
+        return self.state.policy.setting
 
     @property
     def accounting(self) -> str:
         """ "basic": charges are in ε; "gaussian": in μ²."""
-        return self._policy.accounting.name
+        return self.state.policy.accounting.name
 
     @property
     def budget(self) -> Budget:
@@ -141,7 +150,7 @@ class Session(Asking):
     @property
     def unit(self) -> str:
         """What charges are measured in: ε or μ²."""
-        return self._policy.accounting.unit
+        return self.state.policy.accounting.unit
 
     @property
     def spent(self) -> float:
@@ -156,7 +165,7 @@ class Session(Asking):
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ for all that was released."""
-        return self._policy.accounting.epsilon_of(self.spent)
+        return self.state.policy.accounting.epsilon_of(self.spent)
 
     @property
     def accounts(self) -> tuple[Account]:
@@ -177,7 +186,7 @@ class Session(Asking):
             if not self.life.closed:
                 self.life.move(Event.CLOSE)
                 with self._owned:
-                    self._ledger.close()
+                    self.ledger.close()
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
@@ -196,7 +205,7 @@ class Session(Asking):
         ConfigError
             There are caps, and the analyst has none.
         """
-        self._state.admit(analyst)
+        self.state.admit(analyst)
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
@@ -301,11 +310,11 @@ class Session(Asking):
         """
         check_arguments(budget=budget)
         with self._following.transaction(Stamp(self._clock(), analyst)) as append:
-            self._filter.check_widen(budget)
-            old = self._state.budget
+            self.state.filter.check_widen(budget)
+            old = self.state.budget
             append(Raise(old, budget))
             if budget.coordinates < old.coordinates:
-                check_promise(self._policy)
+                check_promise(self.state.policy)
 
     def _parsed(self, statement: str | Query | Statement) -> Statement:
         if isinstance(statement, Statement):
@@ -360,7 +369,7 @@ class Session(Asking):
         """
         self.admit(stamp.analyst)
         with self._following.transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, ahead, self._state, measured(self._table, self._noise))
+            yield Turn(append, stamp.analyst, ahead, self.state, measured(self._table, self._noise))
 
     @contextmanager
     def rehearsal(self, queries: Sequence[Query], analyst: str | None) -> Iterator[Turn]:
@@ -374,9 +383,9 @@ class Session(Asking):
         assert isinstance(settled.outcome, Reply)
         return Shown(
             parsed,
-            joint_of(self._state, parsed, settled.outcome.answers),
+            joint_of(self.state, parsed, settled.outcome.answers),
             settled.prices,
-            self._filter.remaining,
+            self.state.filter.remaining,
             self._noise.simulation,
             settled.released,
         )
@@ -384,15 +393,3 @@ class Session(Asking):
     def doubt(self) -> None:
         """What was learned last may not be kept after all: go by the ledger alone from here on."""
         self._following.doubt()
-
-    @property
-    def _state(self) -> State:
-        return self._following.state
-
-    @property
-    def _policy(self) -> Policy:
-        return self._state.policy
-
-    @property
-    def _filter(self) -> Filter:
-        return self._state.filter
