@@ -1,1 +1,1 @@
-"""What follows from estimates: sums with their exact law; the table is not asked again."""
+"""What follows from estimates: sums with their exact law, consistent counts; the table is not asked again."""
