@@ -45,15 +45,23 @@ def overview(config: Config, out: Path, *, as_json: bool) -> int:
         row |= {"forecast": {"period": tight, **rest.row()}, "picture": str(picture)}
         print(json.dumps(row))
         return 0
-    screen = console()
-    screen.print(
+    console().print(
         f"{config.name}, {name}: {len(parts)} periods of {config.windows.attribute}; "
         f"{spending.statements} statements, {spending.refused} of them refused.\n",
         markup=False,
     )
+    _print_spent(config, parts, spending)
+    screen = console()
+    screen.print(f"[bold]Forecast[/]  in the period from {tight}, which has the least left:", highlight=False)
+    screen.print(f"{forecast_words(rest)}\n")
+    screen.print(f"Picture: {picture}", markup=False)
+    return 0
+
+
+def _print_spent(config: Config, parts: Mapping[str, Part], spending: WindowedSpending) -> None:
     _by_period(parts, spending)
     if spending.statements:
-        screen.print("Budgets of periods do not add up: below stands the period where it is most.\n")
+        console().print("Budgets of periods do not add up: below stands the period where it is most.\n")
         by_analyst(spending.analysts, config.caps, spending.unit)
         by_source(spending.sources, spending.unit)
         by_query(
@@ -63,10 +71,6 @@ def overview(config: Config, out: Path, *, as_json: bool) -> int:
                 for one in spending.dearest
             ],
         )
-    screen.print(f"[bold]Forecast[/]  in the period from {tight}, which has the least left:", highlight=False)
-    screen.print(f"{forecast_words(rest)}\n")
-    screen.print(f"Picture: {picture}", markup=False)
-    return 0
 
 
 def _by_period(parts: Mapping[str, Part], spending: WindowedSpending) -> None:

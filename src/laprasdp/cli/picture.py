@@ -71,6 +71,14 @@ def _errors(axes: Any, outcome: Outcome) -> None:
     axes.set_ylim(-1.12 * top, 1.5 * top)
     note = "95% of independent noise, Gaussian accounting, lies in the grey band"
     axes.text(0.985, 0.025, note, ha="right", color=NOTE, fontsize=8.5, transform=axes.transAxes)
+    _name_marks(axes, outcome)
+    axes.set_xlabel("place in the stream")
+    axes.set_ylabel("private answer − true count, in people")
+    axes.set_title(_title(outcome.asked), loc="left", fontweight="bold", fontsize=11)
+
+
+def _name_marks(axes: Any, outcome: Outcome) -> None:
+    """What the two kinds of marks are, where there are such."""
     measured = any(answer.source == "measured" for _, answer in outcome.answers)
     labels = (
         (0.98, INK, "● predicted: from one release before the stream, then free", True),
@@ -84,9 +92,6 @@ def _errors(axes: Any, outcome: Outcome) -> None:
     for height, colour, text, predicted in labels:
         if any(asked.predicted == predicted and asked.answer for asked in outcome.asked):
             axes.text(0.015, height, text, color=colour, transform=axes.transAxes, va="top")
-    axes.set_xlabel("place in the stream")
-    axes.set_ylabel("private answer − true count, in people")
-    axes.set_title(_title(outcome.asked), loc="left", fontweight="bold", fontsize=11)
 
 
 def _title(asked: tuple[Asked, ...]) -> str:

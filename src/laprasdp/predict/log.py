@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -147,24 +147,11 @@ def read_log(
     """
     known = provenance_named(provenance)
     source = LogSource(path, database_table, columns, multiline=multiline)
-    splitter = Splitter()
-    numbers: dict[Key | None, int] = {}
-    raw: dict[str | None, int] = {}
-    people: dict[tuple[Any, Any], int] = {}
-    ids, times, sessions = [], [], []
-    for batch in source.batches():
-        ids.append(_numbered(batch.column(0), raw, numbers, splitter))
-        times.append(batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64))
-        sessions.append(_sessions(batch.column(2), batch.column(3), people))
-        step()
-    source.close()
+    keys, whole, times, sessions = _lines_of(source, step)
     rejected = len(source.faults)
-    if not sum(map(len, ids)):
+    if not len(whole):
         what = f"none of its {rejected:,} lines can be read" if rejected else "it is empty"
         raise ConfigError(f"{path}: {what}; a log holds at least one statement")
-    raw.clear()
-    whole = np.concatenate(ids)
-    keys = list(numbers)
     askable = Askable(domain, table)
     target, refused = _judged(keys, np.bincount(whole, minlength=len(keys)), askable, step)
     if rejected:
@@ -177,16 +164,9 @@ def read_log(
         raise ConfigError(
             f"{path}: none of {lines:,} lines can be asked about {table}; {counts[0][1]:,}: {counts[0][0]}"
         )
-    notes = [f"line {line:,} of the file cannot be read: {reason}" for line, reason in source.faults[:5]]
-    if rejected > len(notes):
-        notes.append(f"{rejected - len(notes):,} more lines of the file cannot be read")
-    when = _filled(np.concatenate(times), notes)
-    order = np.flatnonzero(keep)
-    if when is not None:
-        order = order[np.argsort(when[order], kind="stable")]
-        back = int(np.count_nonzero(np.diff(when) < 0))
-        if back:
-            notes.append(f"{back:,} lines are earlier than the line before; the log was sorted by time")
+    notes = _unread(source.faults)
+    when = _filled(times, notes)
+    order = _in_time(np.flatnonzero(keep), when, notes)
     used, renumbered = np.unique(final[order], return_inverse=True)
     tally = Tally(lines, len(order), refused[OTHER_TABLE], counts, len(used), askable.parsed, tuple(notes))
     return Log(
@@ -195,7 +175,7 @@ def read_log(
         tuple(key for n in used.tolist() if (key := keys[n]) is not None),
         renumbered.astype(np.int32),
         None if when is None else when[order],
-        np.concatenate(sessions)[order],
+        sessions[order],
         known,
         tally,
     )
@@ -268,6 +248,40 @@ def _judged(
         if not done % 10_000:
             step()
     return target, refused
+
+
+def _lines_of(source: LogSource, step: Callable[[], None]) -> tuple[list[Key | None], Codes, Floats, Codes]:
+    """Distinct statements of a source; and the statement, time and session of each of its lines."""
+    splitter = Splitter()
+    numbers: dict[Key | None, int] = {}
+    raw: dict[str | None, int] = {}
+    people: dict[tuple[Any, Any], int] = {}
+    ids, times, sessions = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int32)]
+    for batch in source.batches():
+        ids.append(_numbered(batch.column(0), raw, numbers, splitter))
+        times.append(batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64))
+        sessions.append(_sessions(batch.column(2), batch.column(3), people))
+        step()
+    source.close()
+    return list(numbers), np.concatenate(ids), np.concatenate(times), np.concatenate(sessions)
+
+
+def _unread(faults: Sequence[tuple[int, str]]) -> list[str]:
+    """What is said of lines that cannot be read: of the first few, and how many more there are."""
+    notes = [f"line {line:,} of the file cannot be read: {reason}" for line, reason in faults[:5]]
+    if len(faults) > len(notes):
+        notes.append(f"{len(faults) - len(notes):,} more lines of the file cannot be read")
+    return notes
+
+
+def _in_time(kept: npt.NDArray[np.intp], when: Floats | None, notes: list[str]) -> npt.NDArray[np.intp]:
+    """The lines that are kept in order of time, as far as that is known."""
+    if when is None:
+        return kept
+    back = int(np.count_nonzero(np.diff(when) < 0))
+    if back:
+        notes.append(f"{back:,} lines are earlier than the line before; the log was sorted by time")
+    return kept[np.argsort(when[kept], kind="stable")]
 
 
 def _filled(times: Floats, notes: list[str]) -> Floats | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.predict.log import Log
 from laprasdp.predict.model import Context, Predictor, Spread
+from laprasdp.predict.template import Key
 
 SIZES = (50, 100, 200, 500)
 HELD_OUT = 0.25
@@ -109,8 +110,7 @@ def score(
     horizon = min(horizon, held)
     count = min(windows, held // horizon)
     origins = np.linspace(len(log) - held, len(log) - horizon, count).astype(int).tolist()
-    losses, foretold, found, marks = [], [], [], []
-    rows: dict[int, list[tuple[float, float, float, float]]] = {size: [] for size in SIZES}
+    losses, foretold, found, marks, rows = [], [], [], [], []
     for origin in origins:
         before, after = log.lines(0, origin), log.lines(origin, origin + horizon)
         predictor = make()
@@ -122,21 +122,10 @@ def score(
         asked_before = np.bincount(before.ids, minlength=len(log.statements)) > 0
         found.append(float(np.mean(~asked_before[after.ids])))
         ranked = list(spread.ranked(log, SIZES[-1]))
-        asked = {log.statements[n] for n in np.unique(after.ids).tolist()}
         lines = {log.statements[n]: k for n, k in enumerate(np.bincount(after.ids).tolist()) if k}
         chances = predictor.chances(np.array([value for _, value in ranked]))
-        marks += [(chance, key in asked) for (key, _), chance in zip(ranked, chances.tolist(), strict=True)]
-        for size in SIZES:
-            chosen = ranked[:size]
-            hits = sum(key in asked for key, _ in chosen)
-            rows[size].append(
-                (
-                    hits / max(len(chosen), 1),
-                    hits / len(asked),
-                    sum(value for _, value in chosen) / horizon,
-                    sum(lines.get(key, 0) for key, _ in chosen) / horizon,
-                )
-            )
+        marks += [(chance, key in lines) for (key, _), chance in zip(ranked, chances.tolist(), strict=True)]
+        rows.append([_overlap(ranked[:size], lines) for size in SIZES])
         step()
     reliability = _reliability(np.array(marks, dtype=float).reshape(-1, 2))
     number = max(sum(n for *_, n in reliability), 1)
@@ -148,7 +137,18 @@ def score(
         float(np.mean(found)),
         sum(abs(a - b) * n for a, b, n in reliability) / number,
         reliability,
-        tuple(SizeScore(size, *np.mean(rows[size], axis=0).tolist()) for size in SIZES),
+        tuple(map(SizeScore, SIZES, *np.mean(rows, axis=0).T.tolist())),
+    )
+
+
+def _overlap(chosen: Sequence[tuple[Key, float]], lines: Mapping[Key, int]) -> tuple[float, ...]:
+    """What `SizeScore` says of one prediction set: expected counts, beside the lines that came."""
+    horizon, hits = sum(lines.values()), sum(key in lines for key, _ in chosen)
+    return (
+        hits / max(len(chosen), 1),
+        hits / len(lines),
+        sum(value for _, value in chosen) / horizon,
+        sum(lines.get(key, 0) for key, _ in chosen) / horizon,
     )
 
 

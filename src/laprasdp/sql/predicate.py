@@ -113,17 +113,7 @@ class Scope:
             only(node, "this")
             return mapped(self.condition(node.this), truth.NOT)
         if kind in _COMPARISONS:
-            only(node, "this", "expression")
-            if any(
-                type(side) in (*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ)
-                for side in (node.this, node.expression)
-            ):
-                raise unsupported(node, "a chained comparison is written with BETWEEN or AND")
-            return self._compare(
-                _COMPARISONS[kind],
-                self._operand(node.this),
-                self._operand(node.expression),
-            )
+            return self._comparison(node)
         special: dict[type, Callable[..., Truth]] = {
             exp.Between: self._between,
             exp.In: self._in,
@@ -192,6 +182,14 @@ class Scope:
                 node, "a condition in the place of a value; use IS TRUE, AND or OR, with parentheses"
             )
         raise unsupported(node, "a condition compares a column with a constant")
+
+    def _comparison(self, node: Node) -> Truth:
+        only(node, "this", "expression")
+        sides = (node.this, node.expression)
+        if any(type(side) in (*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ) for side in sides):
+            raise unsupported(node, "a chained comparison is written with BETWEEN or AND")
+        left, right = map(self._operand, sides)
+        return self._compare(_COMPARISONS[type(node)], left, right)
 
     def _compare(
         self,

@@ -102,6 +102,20 @@ def read(text: str) -> exp.Select:
         )
     if len(_JOIN.findall(plain)) > MAX_JOINS:
         raise _refused_clause("joins")
+    tree = _one_select(code)
+    if (joined := _JOINED.search(plain)) is not None:
+        raise QuerySyntaxError(f"a space is missing in {clip(joined.group(), 40)}")
+    # sqlglot reads BETWEEN 1 2 as well; SQL does not.
+    ands = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
+    if ands < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
+        raise QuerySyntaxError("BETWEEN takes two constants with AND between them")
+    quoted = {p.text[1:-1].replace('""', '"') for p in lex(code) if p.text[0] == '"'}
+    tree.meta["unaccounted"] = unaccounted(tree, words, plain, quoted)
+    return tree
+
+
+def _one_select(code: str) -> exp.Select:
+    """The tree of a text without comments, as sqlglot reads it."""
     try:
         trees = parse(code, read="duckdb")
     except RecursionError:
@@ -117,14 +131,6 @@ def read(text: str) -> exp.Select:
         raise UnsupportedQuery(f"{tree.key.upper()} is not supported; ask both SELECTs one by one")
     if not isinstance(tree, exp.Select):
         raise UnsupportedQuery(f"this kind of statement is not supported; {CAN_DO}")
-    if (joined := _JOINED.search(plain)) is not None:
-        raise QuerySyntaxError(f"a space is missing in {clip(joined.group(), 40)}")
-    # sqlglot reads BETWEEN 1 2 as well; SQL does not.
-    ands = len(re.findall(r"\bAND\b", plain, re.IGNORECASE))
-    if ands < sum(1 for _ in tree.find_all(exp.And, exp.Between)):
-        raise QuerySyntaxError("BETWEEN takes two constants with AND between them")
-    quoted = {p.text[1:-1].replace('""', '"') for p in lex(code) if p.text[0] == '"'}
-    tree.meta["unaccounted"] = unaccounted(tree, words, plain, quoted)
     return tree
 
 
@@ -200,24 +206,10 @@ def _without_comments(text: str) -> str:
         if piece.kind == "open comment":
             raise QuerySyntaxError(f"{_where(text, place)}: a comment is not closed")
         if piece.kind == "comment":
-            inside = piece.text[2:].lstrip()
-            if inside[:1] in ("!", "+"):
-                raise UnsupportedQuery("hints in comments are not supported; leave the comment out")
-            if ";" in inside:
-                raise UnsupportedQuery(
-                    "a comment that holds a second statement (;) is not supported; leave it out"
-                )
+            _check_comment(piece.text[2:].lstrip())
             parts.append(re.sub(r"[^\n\r]", " ", piece.text))
         elif piece.kind == "quote":
-            if "\0" in piece.text:
-                raise QuerySyntaxError(f"{_where(text, place)}: a quote holds a NUL character")
-            if piece.text == '""':
-                raise QuerySyntaxError(
-                    f"{_where(text, place)}: an empty quoted name (text takes single quotes)"
-                )
-            if (prefix := _PREFIX.search(before)) is not None:
-                what = clip(f"{prefix.group()}{piece.text}", 40)
-                raise UnsupportedQuery(f"{what} is not supported; write plain text in single quotes")
+            _check_quote(piece.text, before, text, place)
             parts.append(piece.text)
         else:
             if (odd := _ODD.search(piece.text)) is not None:
@@ -234,6 +226,23 @@ def _without_comments(text: str) -> str:
             what = "a file or a text after FROM" if name[1].upper() == "FROM" else "a text as alias"
             raise UnsupportedQuery(f"{what} is not supported; names take double quotes")
     return code
+
+
+def _check_comment(inside: str) -> None:
+    if inside[:1] in ("!", "+"):
+        raise UnsupportedQuery("hints in comments are not supported; leave the comment out")
+    if ";" in inside:
+        raise UnsupportedQuery("a comment that holds a second statement (;) is not supported; leave it out")
+
+
+def _check_quote(quote: str, before: str, text: str, place: int) -> None:
+    if "\0" in quote:
+        raise QuerySyntaxError(f"{_where(text, place)}: a quote holds a NUL character")
+    if quote == '""':
+        raise QuerySyntaxError(f"{_where(text, place)}: an empty quoted name (text takes single quotes)")
+    if (prefix := _PREFIX.search(before)) is not None:
+        what = clip(f"{prefix.group()}{quote}", 40)
+        raise UnsupportedQuery(f"{what} is not supported; write plain text in single quotes")
 
 
 def _without_quotes(code: str) -> str:

@@ -11,7 +11,7 @@ from typing import get_args
 
 import numpy as np
 
-from laprasdp.arrays import Floats
+from laprasdp.arrays import Flags, Floats
 from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.strategy.dual import Objective, Problem, bound_of, solve, triangle, value_of
 from laprasdp.strategy.threads import blas_threads
@@ -109,11 +109,7 @@ def optimize(
     """
     table = _checked(workload, "workload")
     count = table.shape[0]
-    weigh = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weigh.shape != (count,) or not np.isfinite(weigh).all() or bool((weigh < 0).any()):
-        raise DomainError(f"weights must be {count} finite numbers, none negative")
-    if bool(((weigh > 0) & (weigh < _RATIO * weigh.max())).any()) or weigh.max() > _LARGEST:
-        raise DomainError(f"positive weights must be below {_LARGEST:g} and within a factor {1 / _RATIO:g}")
+    weigh = _checked_weights(weights, count)
     if objective not in get_args(Objective):
         raise DomainError(f"objective must be one of {', '.join(get_args(Objective))}")
     _check_stop(gap, max_iterations)
@@ -138,15 +134,28 @@ def optimize(
         others = table.any(axis=1) & ~active
         if others.any():
             decode[others] = np.linalg.lstsq(strategy.T, merged[others].T, rcond=None)[0].T
-        exact = np.abs(merged - decode @ strategy).max(axis=1) <= 1e-9 * np.abs(merged).max()
-        if not exact[others].all():
-            raise UnsupportedQuery("a query of weight zero is no combination of the weighted queries")
-        if not exact.all():
-            raise UnsupportedQuery("the workload is too ill-conditioned to be answered from one strategy")
+        _check_decoded(merged, decode @ strategy, others)
         variances = np.einsum("jk,jk->j", decode, decode)
         value = value_of(objective, weigh[active], variances[active])
         bound = max(bound_of(problem, point) for point in bounds)
     return Optimum(encode, decode, variances, value, bound, value / bound - 1, iterations)
+
+
+def _check_decoded(table: Floats, decoded: Floats, others: Flags) -> None:
+    exact = np.abs(table - decoded).max(axis=1) <= 1e-9 * np.abs(table).max()
+    if not exact[others].all():
+        raise UnsupportedQuery("a query of weight zero is no combination of the weighted queries")
+    if not exact.all():
+        raise UnsupportedQuery("the workload is too ill-conditioned to be answered from one strategy")
+
+
+def _checked_weights(weights: Floats | None, count: int) -> Floats:
+    weigh = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weigh.shape != (count,) or not np.isfinite(weigh).all() or bool((weigh < 0).any()):
+        raise DomainError(f"weights must be {count} finite numbers, none negative")
+    if bool(((weigh > 0) & (weigh < _RATIO * weigh.max())).any()) or weigh.max() > _LARGEST:
+        raise DomainError(f"positive weights must be below {_LARGEST:g} and within a factor {1 / _RATIO:g}")
+    return weigh
 
 
 def optimize_gram(gram: Floats, *, gap: float = 1e-6, max_iterations: int = 2000) -> GramOptimum:
