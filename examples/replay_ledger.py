@@ -165,10 +165,9 @@ class Replay:
                 yield "it shows as measured what was not measured for it"
             elif answer["source"] == "measured" and self.policy in ONE_BY_ONE:
                 due = measured.get(key)
-                near = due and [
-                    abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(due[:2], said[:2], strict=True)
-                ]
-                if not due or due[2:] != said[2:] or not all(near):
+                pairs = zip(due[:2], said[:2], strict=True) if due else ()
+                near = all(abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in pairs)
+                if not due or due[2:] != said[2:] or not near:
                     yield "its answer is not what was measured"
 
     def measured(self, measurement, noisy):
@@ -250,9 +249,8 @@ class Replay:
 
     def strategy(self, measurement):
         """How many rows a measurement has, which is possible."""
-        kind = (
-            "marginals" if "sets" in measurement else "combined" if "matrix" in measurement else "one by one"
-        )
+        kind = "combined" if "matrix" in measurement else "one by one"
+        kind = "marginals" if "sets" in measurement else kind
         wants(measurement, "noise", kind)
         laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
         if (not laplace and measurement["law"] != "gaussian") or not 0 <= measurement["bits"] <= 52:
@@ -335,10 +333,8 @@ class Replay:
             for cell, column in self.columns(measurement, *others):
                 yield cell, math.ceil(norm(column) * factor)
             return
-        squares = {
-            name: max(map(norm, zip(*matrix(form), strict=True)))
-            for name, form in measurement["factors"].items()
-        }
+        factors = measurement["factors"].items()
+        squares = {name: max(map(norm, zip(*matrix(form), strict=True))) for name, form in factors}
         each = [math.prod(squares[name] for name in names) for names in measurement["sets"]]
         bound = sum(c * c * s for c, s in zip(integers(measurement["multipliers"]), each, strict=True))
         for cell in joint(others)[2]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_session import opened
+from small_session import opened
 
 import laprasdp as lp
 from laprasdp.ledger.ledger import Transaction

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from postgres import Server
+from small_session import BUDGET, opened
 from sqlalchemy import create_engine, text
-from test_session import BUDGET, opened
 
 import laprasdp as lp
 from laprasdp.ledger.ledger import Ledger, Transaction
