@@ -162,13 +162,10 @@ def test_what_many_spend_is_what_the_ledger_has_and_fits(pool: Pool, gate: Barri
         own = range(half * (1 + process), half * (2 + process))
         numbers = np.random.default_rng(process).permutation([*range(half), *own])
         parts.append([int(number) for number in numbers])
-    start = time.monotonic()
     outcomes = run(pool, gate, place, parts, together=False)
-    taken = time.monotonic() - start
     assert check(place, outcomes) == place.fits < half * (1 + PROCESSES)
     refused = sum(outcome.value is None for outcome in outcomes)
     assert refused > 0
-    print(f"{len(outcomes)} asks, {refused} refused, {place.fits} releases in {taken:.1f} s")
 
 
 def test_one_question_at_the_same_moment_has_one_answer_and_one_charge(
