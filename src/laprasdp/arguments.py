@@ -1,4 +1,4 @@
-"""Arguments: what each one of a session may be, said once for every door that takes it.
+"""What each argument of a session may be: one table for every function that takes such arguments.
 
 A value of another kind is refused by one line that names the argument, before anything is opened.
 """

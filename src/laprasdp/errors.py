@@ -111,7 +111,7 @@ class ConfigError(LaprasError, ValueError):
 
 
 class UnknownAnalyst(ConfigError):
-    """There are caps and none for whoever asks, or the name is none."""
+    """There are caps, and whoever asks has none; or the analyst's name is not valid."""
 
     code = "unknown-analyst"
     status = 403

@@ -1,4 +1,4 @@
-"""The picture of spending: ε after each statement, beneath the budget of its time."""
+"""The picture of spending: ε after each statement, below the budget as it was then."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Config:
 
     def kept(self) -> Place:
         """
-        Where the ledger is kept, for what makes no sense without one.
+        The place of the ledger, or an error that says that nothing is kept.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""[stream]: each field of `Stream` is a key, and so is each field of how the paper is read."""
+"""[stream]: each field of `Stream` is a key, and so is each field of `Reading`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads private rows where they are: its one verb is to run a scan."""
+"""An engine reads private rows where they are: all it does is to run a scan."""
 
 from __future__ import annotations
 

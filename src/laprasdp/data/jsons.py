@@ -1,4 +1,4 @@
-"""JSON: a line, or an element of an array, into the texts of its keys, each record by itself."""
+"""JSON records, a line or an array's element each: every one is read by itself into the texts of its keys."""
 
 from __future__ import annotations
 

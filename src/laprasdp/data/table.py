@@ -1,4 +1,4 @@
-"""A private table seen through its one verb: the exact count of every occurring combination of levels."""
+"""A private table: all it is ever asked for is exact counts of combinations of levels."""
 
 from __future__ import annotations
 

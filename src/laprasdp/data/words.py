@@ -1,4 +1,4 @@
-"""What a plan says of values where engines differ: words that each engine spells its own way."""
+"""Operations that engines spell differently: a plan names them by words, and each engine spells the words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address of a ledger, and how it is shown: by what is known to be no secret, never by what is left."""
+"""The address of a ledger, and how it is shown: only the parts that are known to be no secret."""
 
 from __future__ import annotations
 

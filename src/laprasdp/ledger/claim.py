@@ -1,4 +1,4 @@
-"""What an entry claims of itself: numbers that can be, and a charge that is what its noise costs."""
+"""Whether an entry can be true: its numbers are possible, and its charge is what its noise costs."""
 
 from __future__ import annotations
 

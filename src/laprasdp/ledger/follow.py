@@ -1,4 +1,4 @@
-"""Replies that follow: each shown value and its error, worked out again from the releases before it.
+"""Whether replies follow from the releases before them: each shown value and its error, worked out again.
 
 What a policy decides (what to measure, when, and how well) is not looked at.  What is said of a query once
 something is measured is one formula for each kind of policy, and stands here without the policies.

@@ -1,4 +1,4 @@
-"""Rows of a ledger: what a database holds of it, read and checked from link to link."""
+"""The rows of a ledger in a database, read in order and checked against the chain of digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite's log of writes: whether finished ones are lost in it, which is seen only before SQLite opens it.
+"""SQLite's write-ahead log: whether finished writes in it are lost, which only shows before SQLite opens it.
 
 A log is a header and frames: a page each, with a checksum that goes on from the frame before.  SQLite reads
 up to the first frame that does not fit and drops the rest without a word; who writes next writes over it.

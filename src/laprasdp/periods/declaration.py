@@ -1,4 +1,4 @@
-"""Declaration: what is declared for all periods alike, and the policy that follows for one."""
+"""What is declared for all periods alike, and the policy of one period that follows from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledgers of several periods say was spent: in each, and of each statement that they share."""
+"""What the ledgers of several periods say was spent: in each, and on statements that touched several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a budget promises: it is enough for the stream that a policy plans, or it is refused beforehand."""
+"""Whether a budget is enough for the stream that a policy plans; one that is not is refused at opening."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Stream(Options):
 
     @property
     def declared(self) -> tuple[Prediction, ...]:
-        """`predictions`, as they are kept."""
+        """`predictions` as a tuple of `Prediction`."""
         return _placed(self.predictions)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""From what is foretold to what comes, as later lines taught it: shares, and coming at all."""
+"""Corrects forecasts by what really came: the shares, and the chance to come at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inside a session: the next range given the last one, and what the session has asked already."""
+"""What follows inside a session: the next range given the last one, and what was asked there already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a predictor is: fitted on the past, held against the lines that came after, never at random."""
+"""How good a predictor is: fitted on the past, and scored on the lines that came after it."""
 
 from __future__ import annotations
 

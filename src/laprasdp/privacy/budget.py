@@ -158,12 +158,12 @@ class Budget:
         return math.floor(reserved / ((1 + exponential) * TV_BOUND))
 
     def allows(self, values: int) -> bool:
-        """Whether so many noise values may be drawn in all: what filters, raises and plans go by."""
+        """Whether so many noise values may be drawn in all; filters, raises and plans ask here."""
         return values <= self.coordinates
 
     def allowing(self, values: int) -> list[Budget]:
         """
-        The nearest budgets under which so many noise values may be drawn.
+        The nearest budgets that allow so many noise values.
 
         Parameters
         ----------

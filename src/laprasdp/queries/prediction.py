@@ -56,7 +56,7 @@ class Prediction:
         )
 
     def together(self, other: Prediction) -> Prediction:
-        """This prediction, expected as often as both."""
+        """This prediction with the counts of both added."""
         if self.expected is None and other.expected is None:
             return self
         counts = (1.0 if one.expected is None else one.expected for one in (self, other))

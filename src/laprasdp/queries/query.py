@@ -148,7 +148,7 @@ class Query:
 
     @classmethod
     def everywhere(cls, domain: Domain, amount: int) -> Query:
-        """The function with the same amount on every cell, also one above the limit of weights."""
+        """The same amount on every cell; it may be larger than a weight of a query."""
         return cls.constant(domain, 1).spread(np.array(amount, dtype=np.int64))
 
     @classmethod
@@ -250,7 +250,7 @@ class Query:
         return Query.over(self.domain, tuple(axes), tuple(labels), weights)
 
     def canonical(self) -> Query:
-        """The same query without a class too many."""
+        """The same query with as few classes as possible."""
         result = object.__new__(Query)
         result._fill(self.domain, self.axes, self.labels, self.weights)
         return result

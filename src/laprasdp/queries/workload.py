@@ -50,6 +50,7 @@ class Workload:
 
     @property
     def domain(self) -> Domain:
+        """The domain of all its queries."""
         return self.queries[0].domain
 
     def __len__(self) -> int:

@@ -95,7 +95,7 @@ Entry = Release | Reply | Refusal | Raise
 @dataclass(frozen=True)
 class Stamp:
     """
-    Of what statement an entry is; no policy sees it.
+    The statement that an entry belongs to, who asked it and when; no policy sees this.
 
     Attributes
     ----------

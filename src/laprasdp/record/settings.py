@@ -1,4 +1,4 @@
-"""What a ledger belongs to: the public settings of its sessions, as plain data, and what tells two apart."""
+"""The public settings of a ledger's sessions, as plain data, and how they differ from others."""
 
 from __future__ import annotations
 

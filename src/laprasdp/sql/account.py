@@ -1,4 +1,4 @@
-"""Accounts for every word and sign of a statement: sqlglot reads, and drops, what DuckDB does not."""
+"""Accounts for every word and sign of a statement: sqlglot drops some in silence, and DuckDB does not."""
 
 from __future__ import annotations
 

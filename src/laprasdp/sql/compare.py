@@ -1,4 +1,4 @@
-"""What DuckDB makes of a comparison: its operands become one type, and levels lie on a side or are cut."""
+"""Comparisons as DuckDB makes them: operands become one type, and a level lies on one side or is cut."""
 
 from __future__ import annotations
 

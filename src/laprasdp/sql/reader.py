@@ -1,4 +1,4 @@
-"""Statements that were read lately, by their text: the same text is read once, and the same shape."""
+"""Remembers what was read last: the same text is parsed once, and so are texts of the same shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A declared attribute beside the type of its column: which values of the type lie in which level."""
+"""A column that a statement names: its attribute, its type, and which values lie in which level."""
 
 from __future__ import annotations
 

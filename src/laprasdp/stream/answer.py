@@ -21,7 +21,7 @@ Reason = Literal["opening", "batch", "raise"]
 @dataclass(frozen=True)
 class Released:
     """
-    A release that no statement asked for, made before one that was asked then.
+    A release that was made before a statement, and that no statement asked for.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Answer:
     simulated : bool
         The noise was seeded, so nothing is protected.
     released : tuple of Released
-        What else left the budget before this answer, and why; `charge` does not hold it.
+        Releases made before this answer that no statement asked for; `charge` leaves them out.
     """
 
     query: str
@@ -91,7 +91,7 @@ class Answer:
 
     @classmethod
     def of(cls, query: str, estimate: Estimate | None, charge: float, remaining: float, **more: Any) -> Self:
-        """What an estimate is shown as, `more` being other fields; None is 0 on every table of the domain."""
+        """The answer that shows an estimate; with None, of a count that is 0 on every table of the domain."""
         if estimate is None:
             return cls(query, 0.0, 0.0, "constant", charge, remaining, **more)
         return cls(
@@ -204,7 +204,7 @@ class GroupedAnswer(Sequence[Answer]):
 
     @property
     def released(self) -> tuple[Released, ...]:
-        """What else left the budget before it, each release at one of `answers`."""
+        """The releases made before it that it did not ask for."""
         return tuple(released for answer in self.answers for released in answer.released)
 
     def consistent(

@@ -22,7 +22,7 @@ from laprasdp.stream.turn import Append
 
 class Following:
     """
-    A state, its ledger and where they stand to each other.
+    A state, its ledger, and whether the state is up to date.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Following:
 
     @property
     def ahead(self) -> State:
-        """The state, after everything that is kept where others write; elsewhere nothing is read."""
+        """The state, brought up to date only if others write to the ledger too."""
         with self.lock:
             self.life.check_open()
             if self.life.shared or self.life.torn:
@@ -85,7 +85,7 @@ class Following:
 
     @contextmanager
     def transaction(self, stamp: Stamp) -> Iterator[Append]:
-        """Gives what appends an entry and learns it; all of them are kept at the end, or none."""
+        """Give a function that appends and learns an entry; at the end all are kept, or none."""
         with self.lock:
             self.life.check_open()
             if self.life.torn:  # learn it all here, where nobody waits for it
@@ -103,7 +103,7 @@ class Following:
             self.life.move(Event.KEEP)
 
     def doubt(self) -> None:
-        """What was learned last may not be kept after all: go by the ledger alone from here on."""
+        """Read all of the ledger again at the next statement: what was learned last may not be in it."""
         with self.lock:
             self.life.move(Event.DOUBT)
 

@@ -1,4 +1,4 @@
-"""Predicted statements, read: what each asks, and what all of them ask together."""
+"""Reads predicted statements: what each asks, and what all of them ask together."""
 
 from __future__ import annotations
 

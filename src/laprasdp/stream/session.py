@@ -124,7 +124,7 @@ class Session(Asking):
 
     @property
     def state(self) -> State:
-        """Filter, caps and policy after what was learned last: to look at, for it learns by itself."""
+        """Filter, caps and policy after the last entry that was learned; only to look at."""
         return self._following.state
 
     @property
@@ -169,7 +169,7 @@ class Session(Asking):
 
     @property
     def accounts(self) -> tuple[Account]:
-        """Its one account."""
+        """The account of its one budget."""
         state = self._following.present
         spent, accounting = state.filter.spent, state.policy.accounting
         epsilon = accounting.epsilon_of(spent)
@@ -373,13 +373,13 @@ class Session(Asking):
 
     @contextmanager
     def rehearsal(self, queries: Sequence[Query], analyst: str | None) -> Iterator[Turn]:
-        """A turn for a statement of these queries that ends as if it were asked, and is kept nowhere."""
+        """A turn that ends as if these queries were asked now, and that is kept nowhere."""
         self.admit(analyst)
         with self._lock:
             yield rehearsed(self._following.present, queries, analyst)
 
     def show(self, parsed: Statement, settled: Settled) -> Shown:
-        """What the analyst is shown of a kept reply, which was the last that the state learned."""
+        """What the analyst is shown of a reply that was just kept."""
         assert isinstance(settled.outcome, Reply)
         return Shown(
             parsed,
@@ -391,5 +391,5 @@ class Session(Asking):
         )
 
     def doubt(self) -> None:
-        """What was learned last may not be kept after all: go by the ledger alone from here on."""
+        """Read all of the ledger again at the next statement: what was learned last may not be in it."""
         self._following.doubt()

@@ -1,4 +1,4 @@
-"""What an analyst is shown of a reply; all of it follows from the state, after the data."""
+"""What an analyst is shown of a reply, worked out from the state and without the data."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Raised:
 @dataclass(frozen=True)
 class Share:
     """
-    What would be spent if a part of the releases were all.
+    What a part of the releases would have spent by themselves.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ class State:
 
     def learn(self, kept: Kept) -> None:
         """
-        Go past one entry.
+        Take in the next entry.
 
         Raises
         ------

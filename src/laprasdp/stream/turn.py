@@ -75,7 +75,7 @@ class Choice:
 
 def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choice:
     """
-    Decide about a statement, as far as nothing has to be released before it; may take as long as a design.
+    Decide about a statement, unless something has to be released before it; may take as long as a design.
 
     Notes
     -----
@@ -90,7 +90,7 @@ def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choic
 
 def measured(table: Table, noise: NoiseSource) -> Measure:
     """
-    What measures a table; exact answers exist nowhere else.
+    The function that measures a table; exact answers exist nowhere else.
 
     Notes
     -----
@@ -130,11 +130,11 @@ class Turn:
 
     @property
     def ready(self) -> bool:
-        """Whether no design is to be made inside the transaction: what it hangs on is as it was before."""
+        """Whether nothing has to be designed inside the transaction, where others would wait for it."""
         return self._holds(self.ahead) or not self._state.policy.designs
 
     def refusal(self, queries: Sequence[Query]) -> Refusal | None:
-        """Why the state refuses them as it is; None also where a release is due first and may change it."""
+        """Why the state refuses them now, if it does; None if a release comes first that may change it."""
         choice = self._choice(queries)
         if choice.flaw:
             return Refusal(tuple(queries), choice.flaw)

@@ -66,7 +66,7 @@ class Attribute(ABC):
     @abstractmethod
     def holds(self, op: Op, constant: Constant) -> Flags:
         """
-        On which values is ``value op constant`` true?
+        Whether ``value op constant`` is true, for each value.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Attributes without a line: categories and truth values."""
+"""Unordered attributes: categories and truth values."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Categories(Attribute):
 
     def like(self, pattern: str, escape: str | None = None) -> Flags:
         """
-        On which values is ``value LIKE pattern`` true?  Case counts, as in SQL.
+        Whether ``value LIKE pattern`` is true, for each value.  Case counts, as in SQL.
 
         Returns
         -------

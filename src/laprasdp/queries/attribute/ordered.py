@@ -1,4 +1,4 @@
-"""Attributes on a line: integers, bins with edges, dates in steps."""
+"""Ordered attributes: integers, bins with edges, dates in steps."""
 
 from __future__ import annotations
 
