@@ -16,7 +16,9 @@ from laprasdp.queries.prediction import Prediction
 from laprasdp.sql.statements import split
 
 _KINDS: dict[str, Any] = {
-    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
     "int | None": (int, str),
     "float | None": (int, float),
     "WarmUp | int": (int, str),

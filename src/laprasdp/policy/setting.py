@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from laprasdp.arguments import check_arguments
+from laprasdp.arguments import check_arguments, check_options, is_share, is_text, option, or_none
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.competitive import TYPICAL
@@ -19,6 +19,8 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
+
+_FIRST = ("accounting", "split", "overlap", "reading")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +45,33 @@ class Options:
         One of them makes no sense.
     """
 
-    accounting: str = "gaussian"
-    split: str = "matrix-heavy"
-    overlap: float | None = None
-    reading: Reading = field(default_factory=Reading)
+    accounting: str = option("gaussian", ("basic", "gaussian").__contains__, '"basic" or "gaussian"')
+    split: str = option("matrix-heavy", is_text, "the name of a split")
+    overlap: float | None = option(None, or_none(is_share), "a number from 0 to 1")
+    reading: Reading = option(  # noqa: RUF009 (a field)
+        Reading(), lambda given: isinstance(given, Reading), "a Reading or None"
+    )
 
     def __post_init__(self) -> None:
-        check_arguments(**self.options)
+        check_options(self)
         shares_of(self.split)
 
     @property
     def options(self) -> dict[str, Any]:
         """Each option by its name."""
-        return {option.name: getattr(self, option.name) for option in fields(Options)}
+        return {one.name: getattr(self, one.name) for one in fields(Options)}
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """
+        The options that a ledger keeps.
+
+        One that came after the first ledgers is left out at its default: a ledger from before it goes on.
+        """
+        defaults = {one.name: one.default for one in fields(Options)}
+        return {
+            name: given for name, given in self.options.items() if name in _FIRST or given != defaults[name]
+        }
 
 
 @dataclass(frozen=True)
@@ -119,6 +135,6 @@ class Setting(Options):
             "horizon": self.horizon,
             "expected": list(self.expected),
             "predictions": [query.key for query in self.predictions],
-            **self.options,
+            **self.kept,
             "reading": asdict(self.reading),
         }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from laprasdp.arguments import check_arguments
+from laprasdp.arguments import HORIZON, check_arguments, is_list, is_text, option
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.setting import Options, Setting
@@ -43,13 +43,12 @@ class Stream(Options):
         Something of it makes no sense.
     """
 
-    horizon: int | None = 100
-    predictions: Iterable[str | Query | Prediction] = ()
-    policy: str = field(default=DEFAULT_POLICY, kw_only=True)
+    horizon: int | None = option(100, *HORIZON)
+    predictions: Iterable[str | Query | Prediction] = option((), is_list, "a list of statements or queries")
+    policy: str = option(DEFAULT_POLICY, is_text, "the name of a policy", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_arguments(horizon=self.horizon, policy=self.policy, predictions=self.predictions)
         object.__setattr__(self, "predictions", _placed(self.predictions))
 
     @property
