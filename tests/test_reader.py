@@ -56,7 +56,7 @@ def test_what_was_read_last_is_not_read_again_and_the_rest_is_forgotten(
 def test_a_statement_that_takes_too_much_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     monkeypatch.setattr(reader, "parse", lambda text, *rest: read.append(text) or parse(text, *rest))
-    session = Reader(AGES, "t", room=2**16)
+    session = Reader(AGES, "t", room=2**22)
     grouped = "SELECT age, COUNT(*) FROM t GROUP BY age"
     session.parse(counted(1))
     assert len(session.parse(grouped).queries) == 1000

@@ -94,16 +94,16 @@ class Reserve:
     """Half of what is left for each query beyond the estimate; all of it where half is below a floor."""
 
     def __init__(self, units: int, floor: int) -> None:
-        self.units, self._floor = units, max(floor, 1)
+        self.units, self.floor = units, max(floor, 1)
 
     def allowance(self) -> int:
-        if self.units < self._floor:
+        if self.units < self.floor:
             return 0
         half = self.units // 2
-        return half if half >= self._floor else self.units
+        return half if half >= self.floor else self.units
 
     def grow(self, extra: int, floor: int) -> None:
-        self.units, self._floor = self.units + extra, max(floor, 1)
+        self.units, self.floor = self.units + extra, max(floor, 1)
 
 
 class Static:
@@ -167,7 +167,7 @@ class Static:
 
     def _overflow(self) -> Reserve:
         extra = self._warm_up + self._rest if self._reading.overflow == "leftover" else 0
-        return Reserve(self._reserve.units + extra, self._reserve._floor)
+        return Reserve(self._reserve.units + extra, self._reserve.floor)
 
 
 class Smooth:
@@ -227,4 +227,4 @@ class Smooth:
 
     def _overflow(self) -> Reserve:
         extra = self._pool if self._reading.overflow == "leftover" else 0
-        return Reserve(self._reserve.units + extra, self._reserve._floor)
+        return Reserve(self._reserve.units + extra, self._reserve.floor)
