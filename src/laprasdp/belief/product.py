@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.direct import Direct, centred
+from laprasdp.belief.direct import Direct, centred, joint_of
 from laprasdp.queries.query import Query
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
@@ -210,13 +210,12 @@ class ProductBelief:
             np.fill_diagonal(left, np.maximum(left.diagonal(), asked.before.diagonal() * _FLOOR))
             joint[np.ix_(known, known)] = left
         for i, mine in own.items():
-            if mine is None:
-                joint[i, i] = np.inf
-                continue
-            joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
-            for j, theirs in own.items():
-                if theirs is not None:
-                    joint[i, j] = mine.covariance(theirs) + mine.total * theirs.total * spread
+            joint[i, i] = np.inf
+            if mine is not None:
+                joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
+        measured = {i: mine for i, mine in own.items() if mine is not None}
+        if measured:
+            joint[np.ix_(list(measured), list(measured))] = joint_of(list(measured.values()), spread)
         return joint
 
     def covers(self, query: Query) -> bool:

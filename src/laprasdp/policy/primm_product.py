@@ -13,7 +13,7 @@ from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
+from laprasdp.policy.outlook import Refined, deviations, finite, measured_deviation
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
@@ -222,10 +222,13 @@ class PrimmProduct(Primm):
         """Share of what is left that leaves the least total error for the rest of the stream."""
         assert self.design.joint is not None
         m, left = len(self.setting.predictions), self._power(slack)
-        joint = finite(self.belief.covariance(self._watched))
+        before = self.design.shares.prediction * self.accounting.total
+        if slack <= 2 * _BETTER * before:
+            return 0.0  # all of it would not make the predicted ones better by so much
+        refined = Refined(finite(self.belief.covariance(self._watched)), self.design.joint.encode)
         totals = []
         for share in SHARES:
-            after = deviations(posterior(joint, self.design.joint.encode, left * share))
+            after = np.sqrt(refined.variances(left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)
