@@ -216,6 +216,8 @@ class Replay:
             yield "it has more or fewer noisy values than it was charged for"
         if max(map(abs, integers(entry["noisy"]))) >= 2**160:
             yield "it has a noisy value that no table gives"
+        if (allowance == 0) != (self.policy in PRIMM):
+            yield "its allowance is none that this policy gives"
         if not entry["opening"] and "multiple" in measurement:
             self.fresh = self.measured(measurement, entry["noisy"])
         if self.basic:

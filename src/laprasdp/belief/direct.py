@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
+from laprasdp.strategy.threads import blas_threads
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,18 @@ class Direct:
         one, two = self.scaled(share), other.scaled(1 - share)
         noise = one.noise | two.noise
         return Direct(one.value + two.value, one.total + two.total, noise, self.mixed or other.mixed)
+
+
+def joint_of(estimates: Sequence[Direct], rows: float) -> Floats:
+    """(k, k) covariance of several estimates, where N has variance `rows`."""
+    totals = np.array([each.total for each in estimates])
+    joint = np.outer(totals, totals) * rows
+    for release in {t for each in estimates for t in each.noise}:
+        told = [place for place, each in enumerate(estimates) if release in each.noise]
+        weights = np.stack([estimates[place].noise[release] for place in told])
+        with blas_threads(len(told)):
+            joint[np.ix_(told, told)] += weights @ weights.T
+    return joint
 
 
 def centred(query: Query) -> tuple[Query, int, int]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.direct import Direct, centred
+from laprasdp.belief.direct import Direct, centred, joint_of
 from laprasdp.queries.query import Query
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
@@ -24,6 +26,7 @@ from laprasdp.strategy.terms import Terms, terms
 from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
+_FLOOR = 1e-15  # share of a prior variance that rows leave at least
 _BLOCK = 2**20  # pairs of terms looked at together
 
 
@@ -58,6 +61,28 @@ class _Basis:
         other = copy.copy(self)
         other.starts, other.owned = list(self.starts), False
         return other
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """
+    Queries whose joint covariance is asked for again and again: what the prior says of them is kept.
+
+    Attributes
+    ----------
+    queries : tuple of m Query
+    known : list of int
+        Places of those that the prior spans.
+    terms : list of Terms
+        Of these.
+    before : (k, k) array
+        Their covariance before any row.
+    """
+
+    queries: tuple[Query, ...]
+    known: list[int]
+    terms: list[Terms]
+    before: Floats
 
 
 class ProductBelief:
@@ -148,7 +173,18 @@ class ProductBelief:
         known = self.estimate(query)
         return np.inf if known is None else known[1]
 
-    def covariance(self, queries: Sequence[Query]) -> Floats:
+    def prepare(self, queries: Sequence[Query]) -> Prepared:
+        """The part of a joint covariance that no row changes; good for every belief with this prior."""
+        known = [i for i, query in enumerate(queries) if self.covers(query)]
+        found, basis = [terms(queries[i]) for i in known], _Basis(self.prior.domain.shape)
+        for each in found:
+            basis.add(each)
+        before = self._joint(found, basis)
+        before = (before + before.T) / 2
+        np.fill_diagonal(before, [self._prior(queries[i])[1] for i in known])
+        return Prepared(tuple(queries), known, found, before)
+
+    def covariance(self, queries: Sequence[Query] | Prepared) -> Floats:
         """
         Joint covariance of the errors of several queries.
 
@@ -158,30 +194,28 @@ class ProductBelief:
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
         """
+        asked = queries if isinstance(queries, Prepared) else self.prepare(queries)
+        queries, known = asked.queries, asked.known
         joint = np.zeros((len(queries), len(queries)))
-        known = [i for i, query in enumerate(queries) if self.covers(query)]
-        own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
+        own = {i: self._own(query) for i, query in enumerate(queries) if i not in set(known)}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
             beside = self.covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
-            asked, found = _Basis(self.prior.domain.shape), [terms(queries[i]) for i in known]
-            for each in found:
-                asked.add(each)
-            before = np.stack([self._covariances(each, asked) for each in found])
-            seen = np.stack([self._seen(queries[i]) for i in known])
-            joint[np.ix_(known, known)] = (before + before.T) / 2 - seen @ seen.T
-            for i, along in zip(known, seen, strict=True):
-                joint[i, i] = _left(self._prior(queries[i])[1], along)
+            with_basis = self._joint(asked.terms, self._basis)
+            with blas_threads(len(known)):
+                seen = with_basis @ self._factor.T
+                left = asked.before - seen @ seen.T
+            np.fill_diagonal(left, np.maximum(left.diagonal(), asked.before.diagonal() * _FLOOR))
+            joint[np.ix_(known, known)] = left
         for i, mine in own.items():
-            if mine is None:
-                joint[i, i] = np.inf
-                continue
-            joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
-            for j, theirs in own.items():
-                if theirs is not None:
-                    joint[i, j] = mine.covariance(theirs) + mine.total * theirs.total * spread
+            joint[i, i] = np.inf
+            if mine is not None:
+                joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
+        measured = {i: mine for i, mine in own.items() if mine is not None}
+        if measured:
+            joint[np.ix_(list(measured), list(measured))] = joint_of(list(measured.values()), spread)
         return joint
 
     def covers(self, query: Query) -> bool:
@@ -232,33 +266,46 @@ class ProductBelief:
 
     def _seen(self, query: Query) -> Floats:
         """(k,) covariance of a query with the whitened rows."""
-        with_basis = self._covariances(terms(query), self._basis)
+        (with_basis,) = self._joint([terms(query)], self._basis)
         with blas_threads(1):
             return np.asarray(self._factor @ with_basis)
 
+    def _joint(self, asked: Sequence[Terms], basis: _Basis) -> Floats:
+        """(a, b) prior covariance of each query with each query of a basis."""
+        alike, joint = defaultdict[Axes, list[int]](list), np.zeros((len(asked), len(basis.starts)))
+        for place, each in enumerate(asked):
+            alike[tuple(sorted(each.factors))].append(place)
+        for axes, places in alike.items():
+            coefficients = np.concatenate([asked[place].coefficients for place in places])
+            factors = {a: np.concatenate([asked[place].factors[a] for place in places]) for a in axes}
+            owners = np.repeat(places, [len(asked[place].coefficients) for place in places])
+            step = max(1, _BLOCK // max(basis.terms, 1))
+            for part in (slice(i, i + step) for i in range(0, len(owners), step)):
+                cut = Terms(coefficients[part], {axis: factor[part] for axis, factor in factors.items()})
+                np.add.at(joint, owners[part], self._covariances(cut, basis))
+        return joint
+
     def _covariances(self, asked: Terms, basis: _Basis) -> Floats:
-        """(b,) prior covariance of one query with each query of a basis."""
+        """(t, b) prior covariance of some terms over the same axes with each query of a basis."""
         count, axes = basis.terms, sorted(asked.factors)
         base = np.ones(count)
         for axis in set(range(len(basis.factors))) - set(axes):
             base = base * basis.means[axis, :count]
-        wanted = {s: m for s, m in self.prior.precisions.items() if set(s) <= set(axes)}
-        total = np.zeros(count)
-        step = max(1, _BLOCK // max(count, 1))
-        for rows in (slice(i, i + step) for i in range(0, len(asked.coefficients), step)):
-            inside, outside = {}, {}
-            for axis in axes:
-                factor = asked.factors[axis][rows]
-                outside[axis] = np.outer(factor.mean(axis=1), basis.means[axis, :count])
-                if axis in self._inverses:
-                    inside[axis] = factor @ self._inverses[axis] @ basis.factors[axis][:count].T
-            for subset, precision in wanted.items():
+        inside, outside = {}, {}
+        for axis in axes:
+            factor = asked.factors[axis]
+            outside[axis] = np.outer(factor.mean(axis=1), basis.means[axis, :count])
+            if axis in self._inverses:
+                inside[axis] = factor @ self._inverses[axis] @ basis.factors[axis][:count].T
+        total = np.zeros((len(asked.coefficients), count))
+        for subset, precision in self.prior.precisions.items():
+            if set(subset) <= set(axes):
                 product = base / precision
                 for axis in axes:
                     product = product * (inside if axis in subset else outside)[axis]
-                total += (asked.coefficients[rows, np.newaxis] * product).sum(axis=0)
-        total *= basis.coefficients[:count]
-        return np.add.reduceat(total, basis.starts) if count > len(basis.starts) else total
+                total += product
+        total *= asked.coefficients[:, np.newaxis] * basis.coefficients[:count]
+        return np.add.reduceat(total, basis.starts, axis=1) if count > len(basis.starts) else total
 
     def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
         """Give each query without prior its own estimate, and project it out of the rows for the rest."""
@@ -295,7 +342,7 @@ class ProductBelief:
         self._log.append((places, rows, values))
         if not self._owned or k + r > len(self._whitened) or b > self._whitened.shape[1]:
             self._whitened, self._owned = _moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
-        prior = np.stack([self._covariances(found, self._basis) for found in asked])  # (b', b)
+        prior = self._joint(asked, self._basis)  # (b', b)
         old = self._whitened[:k, :b]
         with blas_threads(min(k + 1, r)):
             along = rows @ (prior @ old.T)  # (r, k)
@@ -316,7 +363,7 @@ class ProductBelief:
         b = len(self._queries)
         stacked = np.concatenate([_wide(places, rows, b) for places, rows, _ in self._log])
         values = np.concatenate([values for _, _, values in self._log])
-        prior = np.stack([self._covariances(terms(query), self._basis) for query in self._queries])
+        prior = self._joint([terms(query) for query in self._queries], self._basis)
         with blas_threads(len(stacked)):
             matrix = stacked @ ((prior + prior.T) / 2) @ stacked.T + np.eye(len(stacked))
             lower = np.linalg.cholesky(matrix)
@@ -333,7 +380,7 @@ class ProductBelief:
 
 def _left(prior: float, seen: Floats) -> float:
     """Variance that rows leave; rounding never makes it smaller than the prior's own."""
-    return max(prior - float(seen @ seen), prior * 1e-15)
+    return max(prior - float(seen @ seen), prior * _FLOOR)
 
 
 def _wide(places: list[int], rows: Floats, count: int) -> Floats:

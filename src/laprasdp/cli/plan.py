@@ -28,7 +28,8 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
         epsilon = config.smallest_epsilon(target_std)
         aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
         config = config.with_budget(Budget(epsilon, config.budget.delta))
-    planned, alone = config.plan(), config.plan(predictions=False)
+    planned = config.plan()
+    alone = config.plan(predictions=False, kinds=planned.played)
     worth = _worth(config, planned, alone)
     if as_json:
         row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}

@@ -7,7 +7,7 @@ Reading a configuration and planning with it never open the table.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.asking import Asking
 from laprasdp.stream.opening import open_session
@@ -133,7 +134,7 @@ class Config:
             )
         return self.ledger
 
-    def plan(self, *, predictions: bool = True, kinds: bool = True) -> Plan:
+    def plan(self, *, predictions: bool = True, kinds: bool | Mapping[str, Sequence[Query]] = True) -> Plan:
         """
         The expected errors; with windows, of the last period.  The table is not opened.
 
@@ -141,8 +142,8 @@ class Config:
         ----------
         predictions : bool
             False plans the same session without its prediction set.
-        kinds : bool
-            Whether to tell unpredicted queries apart by their kind, which takes most of the time.
+        kinds : bool or mapping of str to sequence of Query
+            As in `make_plan`.
 
         Raises
         ------

@@ -82,13 +82,8 @@ class Outlook:
                 for query, power, known in zip(typical, fair, covered, strict=True)
             ]
         )
-        self.prior = joint.diagonal()
         self.predicted = encode is not None
-        if encode is not None:
-            with blas_threads(len(joint)):
-                along = encode @ joint[: self.m]
-                self.values, turn = np.linalg.eigh(along[:, : self.m] @ encode.T)
-                self.seen = (turn.T @ along) ** 2
+        self._refined = Refined(joint, np.zeros((0, self.m)) if encode is None else encode)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
@@ -107,10 +102,7 @@ class Outlook:
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
         """(m + k,) before the stream; `moved` is the share that batches bring to the predicted ones."""
         power = self.power * (shares.prediction + moved)
-        left = self.prior
-        if self.predicted and power > 0:
-            left = left - (1 / (self.values + shares.background / power)) @ self.seen
-        return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
+        return np.asarray(np.sqrt(self._refined.variances(power / shares.background) / shares.background))
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""
@@ -122,24 +114,36 @@ class Outlook:
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
-def posterior(joint: Floats, rows: Floats, power: float) -> Floats:
-    """
-    Covariance after measuring combinations of the first queries.
+class Refined:
+    r"""
+    Variances after measuring combinations of the first queries, however strongly.
 
     Parameters
     ----------
     joint : (k, k) array
+        Covariance before.
     rows : (r, m) array
-        Over the first m of the k queries.
-    power : float
-        Squared scale of the rows; noise is of unit variance.
+        Over the first m of the k queries; noise is of unit variance.
+
+    Notes
+    -----
+    With :math:`U\,\mathrm{diag}(\nu)\,U^\top=R\,joint\,R^\top` a squared scale of p takes
+    :math:`\sum_i(U^\top R\,joint)_{iq}^2/(\nu_i+1/p)` off the variance of query q.
     """
-    if power <= 0:
-        return joint
-    along = rows @ joint[: rows.shape[1]]
-    inner = along[:, : rows.shape[1]] @ rows.T + np.eye(len(rows)) / power
-    left: Floats = joint - along.T @ np.linalg.solve((inner + inner.T) / 2, along)
-    return left
+
+    def __init__(self, joint: Floats, rows: Floats) -> None:
+        self.before = joint.diagonal()
+        with blas_threads(len(rows)):
+            along = rows @ joint[: rows.shape[1]]
+            inner = along[:, : rows.shape[1]] @ rows.T
+            self._values, turn = np.linalg.eigh((inner + inner.T) / 2)
+            self._seen = (turn.T @ along) ** 2
+
+    def variances(self, power: float) -> Floats:
+        """(k,) where the rows have this squared scale."""
+        if power <= 0:
+            return np.asarray(np.maximum(self.before, 0))
+        return np.asarray(np.maximum(self.before - (1 / (self._values + 1 / power)) @ self._seen, 0))
 
 
 def deviations(joint: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
+from laprasdp.policy.outlook import Refined, deviations, finite, measured_deviation
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
@@ -60,6 +61,7 @@ class PrimmProduct(Primm):
         self.belief = self._planned = ProductBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
+        self._watched = self.belief.prepare([*setting.predictions, *self.design.typical])
 
     def allowance(self, position: int) -> int:
         return self.accounting.total - int(self.charged.weights.max())
@@ -70,8 +72,7 @@ class PrimmProduct(Primm):
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
-        before = deviations(finite(self._planned.covariance(self.design.typical)))
-        total = self._planned.variance(Query.constant(self.setting.domain, 1))
+        before, total = self._foreseen
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
         order = sorted(range(len(before)), key=lambda place: (place % _TURN, place))  # kinds in turn
         variances: list[float | None] = []
@@ -88,11 +89,17 @@ class PrimmProduct(Primm):
                 variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
 
+    @cached_property
+    def _foreseen(self) -> tuple[Floats, float]:
+        """Deviations of the typical queries before the stream, and the variance of the number of rows."""
+        joint = self._planned.covariance(self.design.typical)
+        return deviations(finite(joint)), self._planned.variance(Query.constant(self.setting.domain, 1))
+
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds
 
     def settled(self) -> Sequence[object]:
-        return (*super().settled(), self.design, self._planned)
+        return (*super().settled(), self.design, self._planned, self._watched)
 
     def _opening(self, made: int) -> Grant | None:
         if made == 0:
@@ -204,10 +211,13 @@ class PrimmProduct(Primm):
         """Share of what is left that leaves the least total error for the rest of the stream."""
         assert self.design.joint is not None
         m, left = len(self.setting.predictions), self._power(slack)
-        joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
+        before = self.design.shares.prediction * self.accounting.total
+        if slack <= 2 * _BETTER * before:
+            return 0.0  # all of it would not make the predicted ones better by so much
+        refined = Refined(finite(self.belief.covariance(self._watched)), self.design.joint.encode)
         totals = []
         for share in SHARES:
-            after = deviations(posterior(joint, self.design.joint.encode, left * share))
+            after = np.sqrt(refined.variances(left * share))
             each = left * (1 - share) / (1 + self._busy * others)
             rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
             totals.append(predicted * float(weights @ after[:m]) + others * rest)

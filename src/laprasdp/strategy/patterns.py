@@ -89,6 +89,8 @@ class Patterns:
         """
         Local maxima of the squared norm of ``form @ pattern``, one attribute after another.
 
+        A move along an attribute is looked at through the queries that name it; the others stay.
+
         Parameters
         ----------
         cells : (c, axes) array
@@ -106,29 +108,35 @@ class Patterns:
         cells = cells.copy()
         with blas_threads(1):
             wide = np.ascontiguousarray((form[:, self.owner] * self._scale).T)  # (terms, r)
-            best = np.sum((self._products(cells) @ wide) ** 2, axis=1)
+            naming = [np.flatnonzero((factor != 1).any(axis=0)) for factor in self._factors]
+            images = self._products(cells) @ wide  # (c, r)
+            best = np.sum(images**2, axis=1)
             moving = np.arange(len(cells))
             for _ in range(sweeps):
                 before = best[moving].copy()
-                for place, factor in enumerate(self._factors):
+                for place, (factor, own) in enumerate(zip(self._factors, naming, strict=True)):
                     step = max(1, _BLOCK // (len(factor) * max(wide.shape)))
                     for part in (moving[i : i + step] for i in range(0, len(moving), step)):
-                        rest = self._products(cells[part], without=place)
-                        tried = (rest[:, np.newaxis, :] * factor).reshape(-1, len(self.owner))
-                        squares = np.sum((tried @ wide) ** 2, axis=1).reshape(len(part), -1)
-                        cells[part, place] = squares.argmax(axis=1)
-                        best[part] = squares.max(axis=1)
-                moving = moving[best[moving] > before * (1 + 1e-12)]
+                        rest = self._products(cells[part], own, without=place)
+                        tried = (rest[:, np.newaxis, :] * factor[:, own]).reshape(-1, len(own)) @ wide[own]
+                        tried = tried.reshape(len(part), len(factor), -1)
+                        here, now = np.arange(len(part)), cells[part, place]
+                        tried += (images[part] - tried[here, now])[:, np.newaxis]
+                        squares = np.einsum("pck,pck->pc", tried, tried)
+                        cells[part, place] = now = squares.argmax(axis=1)
+                        best[part], images[part] = squares[here, now], tried[here, now]
+                moving = moving[best[moving] > before * (1 + 1e-9)]
                 if not len(moving):
                     break
+            best = np.sum((self._products(cells) @ wide) ** 2, axis=1)
         return cells, best
 
-    def _products(self, cells: Cells, without: int = -1) -> Floats:
-        """(cells, terms) products over the attributes, but for one."""
-        total = np.ones((len(cells), len(self.owner)))
+    def _products(self, cells: Cells, wanted: Cells | None = None, without: int = -1) -> Floats:
+        """(cells, terms) products over the attributes, but for one; of the wanted terms."""
+        total = np.ones((len(cells), len(self.owner) if wanted is None else len(wanted)))
         for place, factor in enumerate(self._factors):
             if place != without:
-                total *= factor[cells[:, place]]
+                total *= (factor if wanted is None else factor[:, wanted])[cells[:, place]]
         return total
 
     def _sums(self, products: Floats) -> Floats:

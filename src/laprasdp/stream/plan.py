@@ -6,8 +6,8 @@ It needs public settings only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from laprasdp.privacy.budget import NOISE_SHARE, Budget
 from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
 from laprasdp.queries.prediction import describe
+from laprasdp.queries.query import Query
 
 OVERLAPS = tuple(i / 10 for i in range(11))
 HURT = 1.3
@@ -101,6 +102,8 @@ class Plan:
         What the streams say of unpredicted queries is an estimate, because it depends on which ones come.
     kinds : tuple of PlannedKind
         What unpredicted queries would see by their kind, where that matters.
+    played : mapping of str to sequence of Query
+        The queries of each kind that this was told by.
     """
 
     policy: str
@@ -114,6 +117,7 @@ class Plan:
     independent_gaussian_mae: float
     approximate: bool = False
     kinds: tuple[PlannedKind, ...] = ()
+    played: Mapping[str, Sequence[Query]] = field(default_factory=dict, repr=False)
 
     @property
     def predicted_mae(self) -> float | None:
@@ -189,7 +193,13 @@ class Plan:
         }
 
 
-def make_plan(policy: Policy, names: Sequence[str] = (), *, kinds: bool = True, seed: int = 0) -> Plan:
+def make_plan(
+    policy: Policy,
+    names: Sequence[str] = (),
+    *,
+    kinds: bool | Mapping[str, Sequence[Query]] = True,
+    seed: int = 0,
+) -> Plan:
     """
     Expected errors under `policy`.
 
@@ -199,8 +209,8 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, kinds: bool = True, 
         Its state before the stream.
     names : sequence of str, optional
         How to call the predicted queries, one each.
-    kinds : bool
-        Whether to tell unpredicted queries apart by their kind, which takes most of the time.
+    kinds : bool or mapping of str to sequence of Query
+        Whether to tell unpredicted queries apart by their kind; or which ones to tell of.
     seed : int
         Orders of arrival are drawn with this seed; nothing private is simulated.
     """
@@ -216,6 +226,7 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, kinds: bool = True, 
     )
     errors = [query.mae for query in predicted if query.mae]
     basic = mean_absolute(sigma_of(budget.epsilon / length, budget.delta / (length + 1), rows))
+    played = policy.kinds() if kinds is True else kinds or {}
     return Plan(
         policy.name,
         policy.accounting.name,
@@ -227,7 +238,8 @@ def make_plan(policy: Policy, names: Sequence[str] = (), *, kinds: bool = True, 
         basic,
         mean_absolute(rows * math.sqrt(length) / budget.mu),
         approximate=policy.name == "primm",
-        kinds=_kinds(policy) if kinds else (),
+        kinds=_kinds(policy, played),
+        played=played,
     )
 
 
@@ -338,9 +350,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _kinds(policy: Policy) -> tuple[PlannedKind, ...]:
+def _kinds(policy: Policy, kinds: Mapping[str, Sequence[Query]]) -> tuple[PlannedKind, ...]:
     """Every kind of unpredicted query, played to the policy by itself."""
-    kinds, found = policy.kinds(), []
+    found = []
     before = opened(policy) if kinds else policy
     for kind, queries in kinds.items():
         variances = play(before, queries)
