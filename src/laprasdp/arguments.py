@@ -153,7 +153,7 @@ def _kept(*methods: str) -> Callable[[Any], bool]:
     return or_none(lambda value: isinstance(value, str | os.PathLike) or _has(*methods)(value))
 
 
-HORIZON = (
+IS_HORIZON = (
     or_none(lambda value: is_whole(value, MAX_HORIZON)),
     f"a whole number from 1 to {MAX_HORIZON:,}, or None",
 )
@@ -161,7 +161,7 @@ _ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "source": (lambda value: is_text(value) or not isinstance(value, str), "a table or the path of one"),
     "domain": (lambda value: isinstance(value, Domain), "a Domain"),
     "budget": (lambda value: isinstance(value, Budget), "a Budget"),
-    "horizon": HORIZON,
+    "horizon": IS_HORIZON,
     "expected": (_counts, "a list of positive numbers"),
     "unit": (or_none(lambda value: isinstance(value, PrivacyUnit)), "a PrivacyUnit or None"),
     "table": (or_none(is_text), "the name of a table, or None"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from laprasdp.arguments import HORIZON, check_arguments, is_list, is_text, option
+from laprasdp.arguments import IS_HORIZON, check_arguments, is_list, is_text, option
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.setting import Options, Setting
@@ -43,7 +43,7 @@ class Stream(Options):
         Something of it makes no sense.
     """
 
-    horizon: int | None = option(100, *HORIZON)
+    horizon: int | None = option(100, *IS_HORIZON)
     predictions: Iterable[str | Query | Prediction] = option((), is_list, "a list of statements or queries")
     policy: str = option(DEFAULT_POLICY, is_text, "the name of a policy", kw_only=True)
 
