@@ -24,9 +24,13 @@ from laprasdp.policy.outlook import Outlook, Shares
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
+from laprasdp.queries.runs import runs_of
 from laprasdp.strategy.background import point_moment, range_moment
+from laprasdp.strategy.factor import Moment, shape_of
 from laprasdp.strategy.joint import Joint, design_joint
-from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights
+from laprasdp.strategy.kronecker import Marginals, design_marginals
+from laprasdp.strategy.line import SHORT, cut_moments, depth_moments, point_moments
+from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
 
 _MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
 _NARROW = 4  # attributes up to which the background has all sets that queries may use
@@ -133,7 +137,7 @@ class _Candidate:
 
     setting: Setting
     weights: Mapping[Axes, float]
-    moments: Mapping[int, Floats]
+    moments: Mapping[int, Moment]
     prior: Marginals
     outlook: Outlook
     shares: Shares
@@ -224,34 +228,46 @@ def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
 
 
 def _weights(
-    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Floats], own: float
+    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Moment], own: float
 ) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
     queries = [query for each in kinds.values() for query in each]
     counts = np.concatenate(
         [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
     )
-    found = subspace_weights(
-        [*queries, *setting.predictions], moments, np.concatenate([counts, own * setting.importance])
-    )
+    counts *= [not _fine(setting, query) for query in queries]
+    coarse = [query for query, count in zip(queries, counts, strict=True) if count > 0]
+    weights = np.concatenate([counts[counts > 0], own * setting.importance])
+    found = subspace_weights([*coarse, *setting.predictions], moments, weights)
     widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
     chosen, rows, least = {}, 0, 1e-12 * max(found.values())
     for each in (s for s in subsets(axes) if len(s) <= widest):
-        levels = [setting.domain.shape[axis] for axis in each]
-        draws = math.prod(size - 1 for size in levels)
+        levels = [setting.domain.shape[axis] for axis in each if setting.domain.shape[axis] <= SHORT]
+        draws = _draws(setting, [each])
         if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
             chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
     return chosen
 
 
 def _draws(setting: Setting, sets: Iterable[Axes]) -> int:
-    """Noise values that a background of these sets has."""
-    return sum(math.prod(setting.domain.shape[axis] - 1 for axis in axes) for axes in sets)
+    """Noise values that a background of these sets has before the stream."""
+    shape = setting.domain.shape
+    at_once = (axes for axes in sets if all(shape[axis] <= SHORT for axis in axes))
+    return sum(math.prod(shape[axis] - 1 for axis in axes) for axes in at_once)
+
+
+def _fine(setting: Setting, query: Query) -> bool:
+    """Whether a query cuts a long attribute into so many pieces that no background is made for it."""
+    sizes = setting.domain.shape
+    return any(
+        sizes[axis] > SHORT and len(runs_of(labels).starts) > SHORT
+        for axis, labels in zip(query.axes, query.steps, strict=True)
+    )
 
 
 def _prior(
-    setting: Setting, weights: Mapping[Axes, float], moments: Mapping[int, Floats], mu_squared: Fraction
+    setting: Setting, weights: Mapping[Axes, float], moments: Mapping[int, Moment], mu_squared: Fraction
 ) -> Marginals:
     """The background release; of fewer attributes at a time where the budget is tiny."""
     while True:
@@ -264,9 +280,11 @@ def _prior(
             weights = {axes: weight for axes, weight in weights.items() if len(axes) < widest}
 
 
-def _moment(setting: Setting, axis: int) -> Floats:
+def _moment(setting: Setting, axis: int) -> Moment:
     """Second moment of what is asked of one attribute: half ranges or points, half what is predicted."""
     size = setting.domain.shape[axis]
+    if size > SHORT:
+        return _depths(setting, axis)
     family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
     family = family * (size / float(np.trace(family)))
     named = [q.labels[q.axes.index(axis)] for q in setting.predictions if axis in q.axes]
@@ -278,3 +296,18 @@ def _moment(setting: Setting, axis: int) -> Floats:
     own = centred @ centred.T
     trace = float(np.trace(own))
     return family if trace == 0 else (family + own * (size / trace)) / 2
+
+
+def _depths(setting: Setting, axis: int) -> list[Floats]:
+    """The same of a long attribute, by depth."""
+    shape = shape_of(setting.domain.shape[axis])
+    family = (cut_moments if is_ordered(setting.domain, axis) else point_moments)(shape)
+    named = [
+        (q.steps[place], np.eye(tensor_of(q).shape[place]))
+        for q in setting.predictions
+        if axis in q.axes
+        for place in (q.axes.index(axis),)
+    ]
+    own = depth_moments(shape, *zip(*named, strict=True)) if named else family
+    sums = [sum(float(np.trace(moment)) for moment in each) for each in (family, own)]
+    return [one / sums[0] + two / max(sums[1], 1e-300) for one, two in zip(family, own, strict=True)]

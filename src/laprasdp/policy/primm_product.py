@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
+from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
-from laprasdp.strategy.measurement import Rows, measure
+from laprasdp.strategy.measurement import Measurement, Rows, measure
 
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
@@ -69,7 +71,7 @@ class PrimmProduct(Primm):
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
-        before = deviations(finite(self._planned.covariance(self.design.typical)))
+        before = self._typical
         total = self._planned.variance(Query.constant(self.setting.domain, 1))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
         order = sorted(range(len(before)), key=lambda place: (place % _TURN, place))  # kinds in turn
@@ -87,6 +89,11 @@ class PrimmProduct(Primm):
                 variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
         return variances
 
+    @cached_property
+    def _typical(self) -> Floats:
+        """Deviations of the typical queries before the stream."""
+        return deviations(finite(self._planned.covariance(self.design.typical)))
+
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds
 
@@ -94,9 +101,18 @@ class PrimmProduct(Primm):
         return (*super().settled(), self.design, self._planned)
 
     def _opening(self, made: int) -> Grant | None:
-        if made == 0:
-            return self._granted(self.design.prior, 0)
-        return self._granted(self._first, 0) if made == 1 and self._first is not None else None
+        return self._granted(self._before[made], 0) if made < len(self._before) else None
+
+    def due_for(self, queries: Sequence[Query]) -> Grant | None:
+        parts = self.belief.undrawn(queries) if self._opened else []
+        return self._granted(Drawn.of(self.belief.prior, parts), 0) if parts else None
+
+    @cached_property
+    def _before(self) -> list[Measurement]:
+        """What is released before the stream; of the prior, what the predicted queries rest on."""
+        parts = self._planned.parts(self.setting.predictions)
+        drawn = [Drawn.of(self.design.prior, parts)] if parts else []
+        return [self.design.prior, *drawn, *([] if self._first is None else [self._first])]
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
@@ -149,6 +165,9 @@ class PrimmProduct(Primm):
 
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
+        if isinstance(measurement, Drawn):
+            self.belief.learn(measurement, measurement.values(release.noisy))
+            return
         amounts = measurement.amounts(self.setting.unit.max_rows)
         try:
             self._charged = self._charged.combine(amounts, np.add)
