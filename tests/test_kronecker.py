@@ -18,15 +18,10 @@ import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.query import Query
-from laprasdp.strategy.kronecker import (
-    Marginals,
-    design_marginals,
-    strategy_of,
-    subsets,
-    subspace_variances,
-    subspace_weights,
-)
+from laprasdp.strategy.factor import strategy_of
+from laprasdp.strategy.kronecker import Marginals, design_marginals
 from laprasdp.strategy.optimize import optimize_gram
+from laprasdp.strategy.subspaces import subsets, subspace_variances, subspace_weights
 
 budgets = st.fractions(Fraction(1, 2**12), Fraction(4), max_denominator=2**30)
 

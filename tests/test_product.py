@@ -22,9 +22,10 @@ from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
-from laprasdp.strategy.kronecker import Marginals, design_marginals, subsets, subspace_weights
+from laprasdp.strategy.kronecker import Marginals, design_marginals
 from laprasdp.strategy.measurement import Rows, measure, quantize
 from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.subspaces import subsets, subspace_weights
 
 SMALL = lp.Domain(a=lp.Integers(1, 3), b=lp.Integers(1, 4), c=lp.Booleans())
 FLIGHTS = read_config(Path(__file__).parent.parent / "examples" / "flights" / "lapras.toml").domain
@@ -67,7 +68,7 @@ def test_terms_add_up(query: Query) -> None:
     for t, coefficient in enumerate(coefficients):
         part = np.full(query.domain.shape, coefficient)
         for axis, factor in factors.items():
-            part = part * factor[t].reshape([-1 if i == axis else 1 for i in range(total.ndim)])
+            part = part * factor.written[t].reshape([-1 if i == axis else 1 for i in range(total.ndim)])
         total += part
     assert total.reshape(-1) == pytest.approx(query.vector())
 

@@ -99,7 +99,7 @@ def test_limits_say_the_number_the_limit_and_what_to_coarsen() -> None:
         (lambda: lp.Domain([("", lp.Booleans())]), "at least one character"),
         (lambda: lp.Integers(5, 4), "min 5 is above max 4"),
         (lambda: lp.Integers(1.5, 4), "whole number"),
-        (lambda: lp.Integers(0, 10**6), "1,000,001 levels; the limit is 1,000,000: declare bins"),
+        (lambda: lp.Integers(1, 2_000_001), "2,000,001 levels; the limit is 2,000,000: declare bins"),
         (lambda: lp.Bins([0]), "at least two edges"),
         (lambda: lp.Bins([0, 5, 5]), "overlap"),
         (lambda: lp.Bins([0, 9, 5]), "not sorted"),

@@ -3,7 +3,7 @@
 docs/limits.md is written from this file by ``python scripts/limits.py``.
 """
 
-MAX_LEVELS = 1_000_000
+MAX_LEVELS = 2_000_000
 """Levels of one attribute; an attribute with more is refused."""
 
 MAX_CLASSES = 1_000_000
@@ -43,7 +43,10 @@ MANY = 1_000
 """Groups of an answer above which neither their total nor their joint covariance is worked out."""
 
 MAX_CELLS = 1_024
-"""Cells up to which PRIMM keeps its belief over the cells, and Laplace counts are made of them."""
+"""Cells up to which Laplace counts are made of them, and a belief over the cells is read from a ledger."""
+
+DENSE_CELLS = 256
+"""Cells up to which PRIMM keeps its belief over the cells; on more it is over queries."""
 
 MAX_HISTOGRAM = 10_000
 """Cells of a domain up to which the policies histogram and histogram-total take it."""

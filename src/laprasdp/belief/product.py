@@ -8,81 +8,31 @@ a few inner products, and nothing is ever as large as the domain.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.basis import Basis, View, moved, view_of
 from laprasdp.belief.direct import Direct, centred, joint_of
 from laprasdp.queries.query import Query
-from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
+from laprasdp.queries.runs import class_sizes, runs_of
+from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.factor import root_of
+from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement, Rows
-from laprasdp.strategy.terms import Terms, terms
+from laprasdp.strategy.subspaces import Axes, parts, subsets, tensor_of
+from laprasdp.strategy.terms import terms
 from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
-_FLOOR = 1e-15  # share of a prior variance that rows leave at least
-_BLOCK = 2**20  # pairs of terms looked at together
-
-
-class _Basis:
-    """Queries in a stack of terms that grows; a copy shares the arrays until it grows itself."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.factors = [np.zeros((0, n)) for n in sizes]  # (room, levels) less the mean; 0 if not named
-        self.means, self.coefficients = np.zeros((len(sizes), 0)), np.zeros(0)  # (axes, room), (room,)
-        self.starts: list[int] = []
-        self.terms, self.owned = 0, True
-
-    def add(self, found: Terms) -> None:
-        end = self.terms + len(found.coefficients)
-        if end > len(self.coefficients) or not self.owned:
-            room, used = 2 * end, slice(self.terms)
-            self.factors = [_moved(array[used], (room, array.shape[1])) for array in self.factors]
-            self.means = _moved(self.means[:, used], (len(self.means), room))
-            self.coefficients = _moved(self.coefficients[used], (room,))
-            self.owned = True
-        new = slice(self.terms, end)
-        self.means[:, new] = 1
-        for axis, factor in found.factors.items():
-            mean = factor.mean(axis=1)
-            self.means[axis, new] = mean
-            self.factors[axis][new] = factor - mean[:, np.newaxis]
-        self.coefficients[new] = found.coefficients
-        self.starts.append(self.terms)
-        self.terms = end
-
-    def copy(self) -> _Basis:
-        other = copy.copy(self)
-        other.starts, other.owned = list(self.starts), False
-        return other
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """
-    Queries whose joint covariance is asked for again and again: what the prior says of them is kept.
-
-    Attributes
-    ----------
-    queries : tuple of m Query
-    known : list of int
-        Places of those that the prior spans.
-    terms : list of Terms
-        Of these.
-    before : (k, k) array
-        Their covariance before any row.
-    """
-
-    queries: tuple[Query, ...]
-    known: list[int]
-    terms: list[Terms]
-    before: Floats
+_KEPT = 2_000  # queries whose view is kept
+_FINE = 1_000  # nodes of long attributes beyond which a query is rather measured by itself
 
 
 class ProductBelief:
@@ -115,10 +65,12 @@ class ProductBelief:
 
     def __init__(self, prior: Marginals) -> None:
         self.prior = prior
-        self._roots = {axis: root_of(factor) for axis, factor in prior.factors.items()}
-        self._inverses = {axis: root.T @ root for axis, root in self._roots.items()}
-        self._released: dict[Axes, Floats] | None = None
-        self._basis = _Basis(prior.domain.shape)
+        shape = prior.domain.shape
+        self._roots = {axis: root_of(shape[axis], factor) for axis, factor in prior.factors.items()}
+        self._released: dict[Part, Floats] | None = None
+        self._views: dict[str, View] = {}  # both the same for all copies
+        self._covered: dict[str, bool] = {}
+        self._basis = Basis(len(shape), self._roots)
         self._places: dict[str, int] = {}
         self._queries: list[Query] = []
         self._expected: Floats = np.zeros(0)  # (b,) prior means of the basis queries
@@ -134,6 +86,11 @@ class ProductBelief:
         """k, the rows learned after the prior."""
         return len(self._surprise)
 
+    @property
+    def queries(self) -> Sequence[Query]:
+        """The queries that these rows are made of."""
+        return self._queries
+
     def learn(self, measurement: Measurement, values: Floats | None) -> None:
         """
         Condition on a release.
@@ -141,12 +98,17 @@ class ProductBelief:
         Parameters
         ----------
         measurement : Measurement
-            The prior itself, or `Rows`.
+            The prior itself, nodes of it, or `Rows`.
         values : (r,) array or None
             Noisy values; None for a rehearsal: variances are those of the release, means NaN.
         """
+        if isinstance(measurement, Drawn):
+            if self._released is not None and values is not None:
+                self._released = self._released | measurement.split(np.asarray(values, dtype=float))
+            return
         if measurement is self.prior:
-            self._released = None if values is None else self.prior.split(np.asarray(values, dtype=float))
+            split = None if values is None else self.prior.split(np.asarray(values, dtype=float))
+            self._released = None if split is None else {(axes, ()): part for axes, part in split.items()}
             self._expected = np.array([self._prior(query)[0] for query in self._queries])
             self._refresh()
             return
@@ -157,7 +119,11 @@ class ProductBelief:
         self._learn_rows(measurement, measurement.coefficients * scale, drawn)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
-        """Unbiased value (NaN after a rehearsal) and exact variance, or None where nothing is known."""
+        """
+        Unbiased value and exact variance, or None where nothing is known.
+
+        The value is NaN after a rehearsal, and where nodes that it rests on were not drawn (`undrawn`).
+        """
         if not self.covers(query):
             own = self._own(query)
             if own is None:
@@ -165,7 +131,7 @@ class ProductBelief:
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
         mean, variance = self._prior(query)
-        seen = self._seen(query)
+        seen = self._seen([self._view(query)])[0]
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
     def variance(self, query: Query) -> float:
@@ -173,18 +139,7 @@ class ProductBelief:
         known = self.estimate(query)
         return np.inf if known is None else known[1]
 
-    def prepare(self, queries: Sequence[Query]) -> Prepared:
-        """The part of a joint covariance that no row changes; good for every belief with this prior."""
-        known = [i for i, query in enumerate(queries) if self.covers(query)]
-        found, basis = [terms(queries[i]) for i in known], _Basis(self.prior.domain.shape)
-        for each in found:
-            basis.add(each)
-        before = self._joint(found, basis)
-        before = (before + before.T) / 2
-        np.fill_diagonal(before, [self._prior(queries[i])[1] for i in known])
-        return Prepared(tuple(queries), known, found, before)
-
-    def covariance(self, queries: Sequence[Query] | Prepared) -> Floats:
+    def covariance(self, queries: Sequence[Query]) -> Floats:
         """
         Joint covariance of the errors of several queries.
 
@@ -194,21 +149,22 @@ class ProductBelief:
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
         """
-        asked = queries if isinstance(queries, Prepared) else self.prepare(queries)
-        queries, known = asked.queries, asked.known
         joint = np.zeros((len(queries), len(queries)))
-        own = {i: self._own(query) for i, query in enumerate(queries) if i not in set(known)}
+        known = [i for i, query in enumerate(queries) if self.covers(query)]
+        own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
             beside = self.covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
-            with_basis = self._joint(asked.terms, self._basis)
-            with blas_threads(len(known)):
-                seen = with_basis @ self._factor.T
-                left = asked.before - seen @ seen.T
-            np.fill_diagonal(left, np.maximum(left.diagonal(), asked.before.diagonal() * _FLOOR))
-            joint[np.ix_(known, known)] = left
+            asked = Basis(len(self.prior.domain), self._roots)
+            found = [self._view(queries[i]) for i in known]
+            asked.add(found)
+            before = asked.covariances(found, self.prior.precisions)
+            seen = self._seen(found)
+            joint[np.ix_(known, known)] = (before + before.T) / 2 - seen @ seen.T
+            for i, variance, along in zip(known, before.diagonal().tolist(), seen, strict=True):
+                joint[i, i] = _left(variance, along)
         for i, mine in own.items():
             joint[i, i] = np.inf
             if mine is not None:
@@ -219,9 +175,43 @@ class ProductBelief:
         return joint
 
     def covers(self, query: Query) -> bool:
-        """Whether the prior spans `query`: each part of it lies in a released subspace; exact."""
-        missing = [s for s in subsets(query.axes) if s not in self.prior.precisions]
-        return not any(_has_part(query, s) for s in reversed(missing))
+        """
+        Whether the prior spans `query`: each part of it lies in a released subspace; exact.
+
+        One that cuts very many nodes of long attributes is taken for one that it does not span.
+        """
+        found = self._covered.get(query.key)
+        if found is None:
+            if len(self._covered) >= _KEPT:
+                self._covered.clear()
+            found = self._covered[query.key] = self._spans(query)
+        return found
+
+    def _spans(self, query: Query) -> bool:
+        every = subsets(query.axes)
+        for axis, labels in zip(query.axes, query.steps, strict=True):
+            long = self.prior.long.get(axis)
+            if long is not None and len(runs_of(labels).starts) > _FINE * max(long.shape.branches):
+                return False  # it cuts more nodes than that
+        missing = [s for s in every if s not in self.prior.precisions]
+        if any(self._has_part(query, s) for s in reversed(missing)):
+            return False
+        later = [s for s in every if s in self.prior.precisions and self.prior.later(s)]
+        return sum(math.prod(map(len, self._cut(query, s))) for s in later) <= _FINE
+
+    def parts(self, queries: Sequence[Query]) -> list[Part]:
+        """Nodes of long attributes that the values of some queries rest on, where the prior spans them."""
+        found: dict[Part, None] = {}
+        for query in queries if self.prior.long else ():
+            for axes in subsets(query.axes) if self.covers(query) else ():
+                if axes in self.prior.precisions and self.prior.later(axes):
+                    nodes = itertools.product(*(cut.tolist() for cut in self._cut(query, axes)))
+                    found |= dict.fromkeys((axes, each) for each in nodes)
+        return sorted(found)
+
+    def undrawn(self, queries: Sequence[Query]) -> list[Part]:
+        """Those of them that were not drawn yet."""
+        return [part for part in self.parts(queries) if part not in (self._released or ())]
 
     def drift(self) -> float:
         """Largest deviation of the factor from one computed afresh, relative to its largest entry."""
@@ -235,6 +225,9 @@ class ProductBelief:
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
         other._direct = dict(self._direct)
         return other
+
+    def __deepcopy__(self, memo: object) -> ProductBelief:
+        return self.copy()
 
     def _own(self, query: Query) -> Direct | None:
         """What the query's own measurements say of it, or those of half of it around the total."""
@@ -261,51 +254,62 @@ class ProductBelief:
             flat = part.reshape(-1)
             variance += float(flat @ flat) / released[subset]
             if self._released is not None:
-                mean += float(flat @ self._released[subset].reshape(-1)) / released[subset] ** 0.5
+                mean += float(flat @ self._values(query, subset).reshape(-1)) / released[subset] ** 0.5
         return mean, variance
 
-    def _seen(self, query: Query) -> Floats:
-        """(k,) covariance of a query with the whitened rows."""
-        (with_basis,) = self._joint([terms(query)], self._basis)
+    def _cut(self, query: Query, axes: Axes) -> list[npt.NDArray[np.int64]]:
+        """The nodes that a query cuts, for each long attribute of a set."""
+        long, steps = self.prior.long, dict(zip(query.axes, query.steps, strict=True))
+        return [long[axis].shape.cut(steps[axis]) for axis in axes if axis in long]
+
+    def _values(self, query: Query, axes: Axes) -> Floats:
+        """What was released for a set, at the nodes that the query cuts; NaN where it was not drawn."""
+        assert self._released is not None
+        if not self.prior.later(axes):
+            return self._released[axes, ()]
+        cut, factors = self._cut(query, axes), [self.prior.factors[axis] for axis in axes]
+        ends, nodes = list[npt.NDArray[np.int64]](), iter(cut)
+        for factor in factors:
+            rows = [len(factor)] if not isinstance(factor, Line) else [
+                factor.shape.rows[factor.shape.depth(node)] for node in next(nodes).tolist()
+            ]  # fmt: skip
+            ends.append(np.cumsum([0, *rows]))
+        found = np.full([int(end[-1]) for end in ends], np.nan)
+        for place in itertools.product(*(range(len(end) - 1) for end in ends)):
+            chosen = (i for i, factor in zip(place, factors, strict=True) if isinstance(factor, Line))
+            part = axes, tuple(int(each[i]) for each, i in zip(cut, chosen, strict=True))
+            where = tuple(slice(end[i], end[i + 1]) for end, i in zip(ends, place, strict=True))
+            found[where] = self._released.get(part, np.nan)
+        return found
+
+    def _has_part(self, query: Query, subset: Axes) -> bool:
+        """Whether the query's projection on the subspace of a set is not zero, in exact integers."""
+        tensor, sizes = tensor_of(query), {}
+        for axis, labels, classes in zip(query.axes, query.steps, tensor.shape, strict=True):
+            root = self._roots.get(axis)
+            sizes[axis] = class_sizes(labels, classes) if root is None else root.sizes(labels, classes)
+        bound = query.sensitivity * math.prod(2 * int(size.sum()) for size in sizes.values())
+        tensor = tensor if bound < 2**62 else tensor.astype(object)
+        for axis in query.axes:
+            inner = np.tensordot(sizes[axis], tensor, axes=(0, 0))
+            whole = int(sizes[axis].sum())
+            tensor = np.moveaxis(whole * tensor - inner, 0, -1) if axis in subset else inner
+        return bool(np.any(tensor))
+
+    def _view(self, query: Query) -> View:
+        """How the prior sees a query."""
+        found = self._views.get(query.key)
+        if found is None:
+            if len(self._views) >= _KEPT:
+                self._views.clear()
+            found = self._views[query.key] = view_of(terms(query), self._roots)
+        return found
+
+    def _seen(self, views: Sequence[View]) -> Floats:
+        """(q, k) covariance of queries with the whitened rows."""
+        with_basis = self._basis.covariances(views, self.prior.precisions)
         with blas_threads(1):
-            return np.asarray(self._factor @ with_basis)
-
-    def _joint(self, asked: Sequence[Terms], basis: _Basis) -> Floats:
-        """(a, b) prior covariance of each query with each query of a basis."""
-        alike, joint = defaultdict[Axes, list[int]](list), np.zeros((len(asked), len(basis.starts)))
-        for place, each in enumerate(asked):
-            alike[tuple(sorted(each.factors))].append(place)
-        for axes, places in alike.items():
-            coefficients = np.concatenate([asked[place].coefficients for place in places])
-            factors = {a: np.concatenate([asked[place].factors[a] for place in places]) for a in axes}
-            owners = np.repeat(places, [len(asked[place].coefficients) for place in places])
-            step = max(1, _BLOCK // max(basis.terms, 1))
-            for part in (slice(i, i + step) for i in range(0, len(owners), step)):
-                cut = Terms(coefficients[part], {axis: factor[part] for axis, factor in factors.items()})
-                np.add.at(joint, owners[part], self._covariances(cut, basis))
-        return joint
-
-    def _covariances(self, asked: Terms, basis: _Basis) -> Floats:
-        """(t, b) prior covariance of some terms over the same axes with each query of a basis."""
-        count, axes = basis.terms, sorted(asked.factors)
-        base = np.ones(count)
-        for axis in set(range(len(basis.factors))) - set(axes):
-            base = base * basis.means[axis, :count]
-        inside, outside = {}, {}
-        for axis in axes:
-            factor = asked.factors[axis]
-            outside[axis] = np.outer(factor.mean(axis=1), basis.means[axis, :count])
-            if axis in self._inverses:
-                inside[axis] = factor @ self._inverses[axis] @ basis.factors[axis][:count].T
-        total = np.zeros((len(asked.coefficients), count))
-        for subset, precision in self.prior.precisions.items():
-            if set(subset) <= set(axes):
-                product = base / precision
-                for axis in axes:
-                    product = product * (inside if axis in subset else outside)[axis]
-                total += product
-        total *= asked.coefficients[:, np.newaxis] * basis.coefficients[:count]
-        return np.add.reduceat(total, basis.starts, axis=1) if count > len(basis.starts) else total
+            return np.asarray(with_basis @ self._factor.T)
 
     def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
         """Give each query without prior its own estimate, and project it out of the rows for the rest."""
@@ -331,18 +335,17 @@ class ProductBelief:
     def _grow(self, queries: list[Query], rows: Floats, values: Floats) -> None:
         """Add rows over queries that have a prior."""
         before, k, r = len(self._queries), self.rows, len(rows)
-        asked = [terms(query) for query in queries]
-        for query, found in zip(queries, asked, strict=True):
-            if query.key not in self._places:
-                self._places[query.key] = len(self._queries)
-                self._queries.append(query)
-                self._basis.add(found)
+        asked = [self._view(query) for query in queries]
+        new = {query.key: place for place, query in enumerate(queries) if query.key not in self._places}
+        self._places |= {key: before + place for place, key in enumerate(new)}
+        self._queries += [queries[place] for place in new.values()]
+        self._basis.add([asked[place] for place in new.values()])
         self._expected = np.append(self._expected, [self._prior(q)[0] for q in self._queries[before:]])
         places, b = [self._places[query.key] for query in queries], len(self._queries)
         self._log.append((places, rows, values))
         if not self._owned or k + r > len(self._whitened) or b > self._whitened.shape[1]:
-            self._whitened, self._owned = _moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
-        prior = self._joint(asked, self._basis)  # (b', b)
+            self._whitened, self._owned = moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
+        prior = self._basis.covariances(asked, self.prior.precisions)  # (b', b)
         old = self._whitened[:k, :b]
         with blas_threads(min(k + 1, r)):
             along = rows @ (prior @ old.T)  # (r, k)
@@ -363,7 +366,7 @@ class ProductBelief:
         b = len(self._queries)
         stacked = np.concatenate([_wide(places, rows, b) for places, rows, _ in self._log])
         values = np.concatenate([values for _, _, values in self._log])
-        prior = self._joint([terms(query) for query in self._queries], self._basis)
+        prior = self._basis.covariances(list(map(self._view, self._queries)), self.prior.precisions)
         with blas_threads(len(stacked)):
             matrix = stacked @ ((prior + prior.T) / 2) @ stacked.T + np.eye(len(stacked))
             lower = np.linalg.cholesky(matrix)
@@ -380,7 +383,7 @@ class ProductBelief:
 
 def _left(prior: float, seen: Floats) -> float:
     """Variance that rows leave; rounding never makes it smaller than the prior's own."""
-    return max(prior - float(seen @ seen), prior * _FLOOR)
+    return max(prior - float(seen @ seen), prior * 1e-15)
 
 
 def _wide(places: list[int], rows: Floats, count: int) -> Floats:
@@ -388,22 +391,6 @@ def _wide(places: list[int], rows: Floats, count: int) -> Floats:
     wide = np.zeros((len(rows), count))
     np.add.at(wide.T, places, rows.T)
     return wide
-
-
-def _moved(array: Floats, shape: tuple[int, ...]) -> Floats:
-    """The array in the corner of a larger one."""
-    return np.pad(array, [(0, wide - size) for size, wide in zip(array.shape, shape, strict=True)])
-
-
-def _has_part(query: Query, subset: Axes) -> bool:
-    """Whether the query's projection on the subspace of a set is not zero, in exact integers."""
-    bound = query.sensitivity * math.prod(2 * query.domain.shape[axis] for axis in query.axes)
-    tensor = tensor_of(query) if bound < 2**62 else tensor_of(query).astype(object)
-    for axis, labels in zip(query.axes, query.labels, strict=True):
-        sizes = np.bincount(labels, minlength=len(tensor))
-        inner = np.tensordot(sizes, tensor, axes=(0, 0))
-        tensor = np.moveaxis(len(labels) * tensor - inner, 0, -1) if axis in subset else inner
-    return bool(np.any(tensor))
 
 
 def _decoded(measurement: Rows, rows: Floats, places: npt.NDArray[np.intp]) -> list[Floats]:

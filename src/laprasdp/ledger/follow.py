@@ -16,7 +16,7 @@ import numpy as np
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import LedgerError
-from laprasdp.limits import MAX_CELLS
+from laprasdp.limits import DENSE_CELLS, MAX_CELLS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
@@ -209,23 +209,26 @@ class _Belief:
 
     def __init__(self, domain: Domain, predictions: list[str]) -> None:
         self._predictions, self._pure = frozenset(predictions), False
-        small = domain.size <= MAX_CELLS
-        self._belief: DenseBelief | ProductBelief | None = DenseBelief(domain.size) if small else None
+        self._cells = domain.size
+        self._belief: DenseBelief | ProductBelief | None = None
         self._opened = False
 
     def learn(self, release: Release) -> None:
         measurement = release.measurement
         if not (self._opened or release.opening):
             raise LedgerError("it is no release that primm makes")
-        if isinstance(self._belief, DenseBelief) and isinstance(measurement, Rows):
-            self._belief.learn(measurement, measurement.values(release.noisy))
-        elif isinstance(measurement, Marginals) and self._belief is None:
+        values = measurement.values(release.noisy)
+        if self._belief is None and self._cells > DENSE_CELLS and isinstance(measurement, Marginals):
             self._belief = ProductBelief(measurement)
-            self._belief.learn(measurement, measurement.values(release.noisy))
-        elif isinstance(measurement, Rows) and isinstance(self._belief, ProductBelief):
-            self._belief.learn(measurement, measurement.values(release.noisy))
-        else:
-            raise LedgerError("it is no release that primm makes on such a table")
+        elif self._belief is None and self._cells <= MAX_CELLS and isinstance(measurement, Rows):
+            self._belief = DenseBelief(self._cells)
+        match self._belief, measurement:
+            case DenseBelief() as belief, Rows():
+                belief.learn(measurement, values)
+            case ProductBelief() as belief, _:
+                belief.learn(measurement, values)
+            case _:
+                raise LedgerError("it is no release that primm makes on such a table")
         self._pure = isinstance(release.charge, CellCharge) and release.charge.pure
         self._opened = True
 

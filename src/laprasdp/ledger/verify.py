@@ -15,13 +15,14 @@ from laprasdp.ledger.chain import first_digest, next_digest
 from laprasdp.ledger.claim import check_claim
 from laprasdp.ledger.database import Database
 from laprasdp.ledger.follow import Replies
+from laprasdp.ledger.once import Once
 from laprasdp.ledger.rows import Dataset, Head, Row
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.tables import unguarded
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
-from laprasdp.record.entries import Kept, Raise, Release, Reply, Stamp
+from laprasdp.record.entries import Entry, Kept, Raise, Release, Reply, Stamp
 from laprasdp.record.format import canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.record.integers import read_integers
 
@@ -149,7 +150,11 @@ def _plain(form: Any) -> Any:
         return list(map(_plain, form))
     if not isinstance(form, dict):
         return form
-    return read_integers(form) if form.keys() == {"zlib"} else {key: _plain(form[key]) for key in form}
+    return (
+        read_integers(form)
+        if form.keys() in ({"zlib"}, {"runs"})
+        else {key: _plain(form[key]) for key in form}
+    )
 
 
 class _Replay:
@@ -162,6 +167,7 @@ class _Replay:
         self._account(Budget(**settings["budget"]))
         self._filter = self._accounting.filter()
         self._replies = Replies(settings, dataset.domain)
+        self._once = Once()
         self._owed: Kept | None = None  # a release for a statement whose reply has not come
         self._turn: Stamp | None = None  # of a release, which what follows has too
 
@@ -187,7 +193,10 @@ class _Replay:
         if self._turn not in (None, kept.stamp):
             yield "it is of another statement, analyst or time than the release before it"
         self._turn = kept.stamp if isinstance(entry, Release) else None
-        wrong = list(_tried(lambda: check_claim(entry, self._accounting, self._rows)))
+        known: list[Entry] = []
+        wrong = list(_tried(lambda: known.append(self._once.known(entry))))
+        entry = known[0] if known else entry
+        wrong += _tried(lambda: check_claim(entry, self._accounting, self._rows)) if known else ()
         yield from wrong
         if isinstance(entry, Release):
             yield from self._release(entry, known=not wrong)
@@ -205,6 +214,7 @@ class _Replay:
             with suppress(TypeError, ValueError):
                 self._filter.record(release.charge)
         if known:  # nothing is worked out from noise that cannot be
+            self._once.record(release)
             yield from _tried(lambda: self._replies.release(release))
 
     def _raise(self, entry: Raise) -> Iterator[str]:

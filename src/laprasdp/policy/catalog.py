@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.limits import MAX_CELLS
+from laprasdp.limits import DENSE_CELLS, MAX_CELLS
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
 from laprasdp.policy.policy import Policy
@@ -16,7 +16,7 @@ from laprasdp.policy.setting import Setting
 
 def primm(setting: Setting) -> Policy:
     """PRIMM: over the cells of a small table, over queries on a larger one."""
-    return PrimmDense(setting) if setting.domain.size <= MAX_CELLS else PrimmProduct(setting)
+    return PrimmDense(setting) if setting.domain.size <= DENSE_CELLS else PrimmProduct(setting)
 
 
 def laplace_counts(setting: Setting) -> Policy:

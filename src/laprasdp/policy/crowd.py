@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
-from laprasdp.strategy.kronecker import tensor_of
+from laprasdp.strategy.subspaces import tensor_of
 
 _SPOTS = 20  # cells looked at in each typical query
 _GAIN = 4.0  # most that a row of weights ±1 tells, against one of 0 and 1

@@ -24,15 +24,20 @@ from laprasdp.policy.outlook import Outlook, Shares
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
+from laprasdp.queries.runs import runs_of
 from laprasdp.strategy.background import point_moment, range_moment
-from laprasdp.strategy.joint import Joint, design_joint
-from laprasdp.strategy.kronecker import Axes, Marginals, design_marginals, subsets, subspace_weights
+from laprasdp.strategy.factor import Moment, shape_of
+from laprasdp.strategy.joint import Joint, design_joint, design_line
+from laprasdp.strategy.kronecker import Marginals, design_marginals
+from laprasdp.strategy.line import SHORT, cut_moments, depth_moments, point_moments
+from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
 
 _MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
 _NARROW = 4  # attributes up to which the background has all sets that queries may use
 _TYPICAL = 12  # typical queries of each kind
 _ROWS = 1_000_000  # noise values that the prior may have in all
 _GAP = 1e-2
+_TRUST = 0.9  # share of predicted queries that their release is designed for, where it is not known
 HURT = 1.26  # times the error without predictions, that a kind of unpredicted queries may have with them
 _BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
 _STREAM = (0.02, *(share / 20 for share in range(1, 20)))
@@ -61,6 +66,10 @@ class ProductDesign:
     sharp, crowded : (k,) arrays
         For each of them, how much more than itself its best row tells; and the share of the stream that
         meets it in its most crowded cell, if all are of its kind.
+    rows : tuple of k Query
+        What each adds to a predicted one with nearby bounds, if that is little; else itself.
+    apart : (k,) array
+        The share of the stream that is thought to meet that.
     centred : (k,) bool array
         Whether it has no prior, and is measured around half of the total.
     crowd : Crowd
@@ -72,6 +81,8 @@ class ProductDesign:
     kinds: Mapping[str, tuple[Query, ...]]
     sharp: Floats
     crowded: Floats
+    rows: tuple[Query, ...]
+    apart: Floats
     centred: npt.NDArray[np.bool_]
     crowd: Crowd
 
@@ -110,8 +121,7 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     crowd = crowd_of([queries[:_TYPICAL] for queries in others.values()], rng, power)
     kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
     predicted = setting.predictions
-    joint = design_joint(predicted, setting.importance, gap=_GAP) if predicted else None
-    encode = None if joint is None else joint.encode
+    joint = _joint(setting) if predicted else None
     limits = None
     if joint is not None and setting.overlap is None:
         alone = _alone(setting, every, kinds, crowd)
@@ -119,12 +129,29 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
         errors = before.others(alone.shares, setting.length)
         independent = math.sqrt(setting.length / before.power)
         limits = np.maximum(np.minimum(HURT * errors, independent), errors)
-    found = _best(setting, encode, every, kinds, crowd, limits)
+    found = _best(setting, joint, every, kinds, crowd, limits)
     scaled = found.prior_at(found.shares.background)
     outlook = found.outlook
     return ProductDesign(
-        scaled, joint, found.shares, kinds, outlook.sharp, outlook.crowded, outlook.centred, outlook.crowd
+        scaled,
+        joint,
+        found.shares,
+        kinds,
+        outlook.sharp,
+        outlook.crowded,
+        outlook.rows,
+        outlook.apart,
+        outlook.centred,
+        outlook.crowd,
     )
+
+
+def _joint(setting: Setting) -> Joint:
+    """The strategy for the predicted queries; on one long attribute, also for others between their bounds."""
+    overlap = _TRUST if setting.overlap is None else setting.overlap
+    others = min(max(1 - overlap, _GAP) / max(overlap, _GAP), 1.0)
+    line = design_line(setting.predictions, setting.importance, others, gap=_GAP)
+    return line or design_joint(setting.predictions, setting.importance, gap=_GAP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +160,7 @@ class _Candidate:
 
     setting: Setting
     weights: Mapping[Axes, float]
-    moments: Mapping[int, Floats]
+    moments: Mapping[int, Moment]
     prior: Marginals
     outlook: Outlook
     shares: Shares
@@ -158,7 +185,7 @@ def _alone(
 
 def _best(
     setting: Setting,
-    encode: Floats | None,
+    joint: Joint | None,
     every: Mapping[str, Sequence[Query]],
     kinds: Mapping[str, Sequence[Query]],
     crowd: Crowd,
@@ -176,7 +203,7 @@ def _best(
         if outlooks and _draws(setting, narrow) > _MANY:
             break
         prior = _prior(setting, narrow, moments, whole)
-        outlooks.append((narrow, prior, Outlook(setting, prior, encode, kinds, crowd)))
+        outlooks.append((narrow, prior, Outlook(setting, prior, joint, kinds, crowd)))
     place, shares = _shares(setting, [outlook for *_, outlook in outlooks], limits)
     narrow, prior, outlook = outlooks[place]
     return _Candidate(setting, narrow, moments, prior, outlook, shares)
@@ -224,34 +251,46 @@ def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
 
 
 def _weights(
-    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Floats], own: float
+    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Moment], own: float
 ) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
     queries = [query for each in kinds.values() for query in each]
     counts = np.concatenate(
         [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
     )
-    found = subspace_weights(
-        [*queries, *setting.predictions], moments, np.concatenate([counts, own * setting.importance])
-    )
+    total = Query.constant(setting.domain, 1)  # what is measured around half of it needs to know it
+    coarse = [total if _fine(setting, query) else query for query in queries]
+    weights = np.concatenate([counts, own * setting.importance])
+    found = subspace_weights([*coarse, *setting.predictions], moments, weights)
     widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
     chosen, rows, least = {}, 0, 1e-12 * max(found.values())
     for each in (s for s in subsets(axes) if len(s) <= widest):
-        levels = [setting.domain.shape[axis] for axis in each]
-        draws = math.prod(size - 1 for size in levels)
+        levels = [setting.domain.shape[axis] for axis in each if setting.domain.shape[axis] <= SHORT]
+        draws = _draws(setting, [each])
         if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
             chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
     return chosen
 
 
 def _draws(setting: Setting, sets: Iterable[Axes]) -> int:
-    """Noise values that a background of these sets has."""
-    return sum(math.prod(setting.domain.shape[axis] - 1 for axis in axes) for axes in sets)
+    """Noise values that a background of these sets has before the stream."""
+    shape = setting.domain.shape
+    at_once = (axes for axes in sets if all(shape[axis] <= SHORT for axis in axes))
+    return sum(math.prod(shape[axis] - 1 for axis in axes) for axes in at_once)
+
+
+def _fine(setting: Setting, query: Query) -> bool:
+    """Whether a query cuts a long attribute into so many pieces that no background is made for it."""
+    sizes = setting.domain.shape
+    return any(
+        sizes[axis] > SHORT and len(runs_of(labels).starts) > SHORT
+        for axis, labels in zip(query.axes, query.steps, strict=True)
+    )
 
 
 def _prior(
-    setting: Setting, weights: Mapping[Axes, float], moments: Mapping[int, Floats], mu_squared: Fraction
+    setting: Setting, weights: Mapping[Axes, float], moments: Mapping[int, Moment], mu_squared: Fraction
 ) -> Marginals:
     """The background release; of fewer attributes at a time where the budget is tiny."""
     while True:
@@ -264,9 +303,11 @@ def _prior(
             weights = {axes: weight for axes, weight in weights.items() if len(axes) < widest}
 
 
-def _moment(setting: Setting, axis: int) -> Floats:
+def _moment(setting: Setting, axis: int) -> Moment:
     """Second moment of what is asked of one attribute: half ranges or points, half what is predicted."""
     size = setting.domain.shape[axis]
+    if size > SHORT:
+        return _depths(setting, axis)
     family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
     family = family * (size / float(np.trace(family)))
     named = [q.labels[q.axes.index(axis)] for q in setting.predictions if axis in q.axes]
@@ -278,3 +319,18 @@ def _moment(setting: Setting, axis: int) -> Floats:
     own = centred @ centred.T
     trace = float(np.trace(own))
     return family if trace == 0 else (family + own * (size / trace)) / 2
+
+
+def _depths(setting: Setting, axis: int) -> list[Floats]:
+    """The same of a long attribute, by depth."""
+    shape = shape_of(setting.domain.shape[axis])
+    family = (cut_moments if is_ordered(setting.domain, axis) else point_moments)(shape)
+    named = [
+        (q.steps[place], np.eye(tensor_of(q).shape[place]))
+        for q in setting.predictions
+        if axis in q.axes
+        for place in (q.axes.index(axis),)
+    ]
+    own = depth_moments(shape, *zip(*named, strict=True)) if named else family
+    sums = [sum(float(np.trace(moment)) for moment in each) for each in (family, own)]
+    return [one / sums[0] + two / max(sums[1], 1e-300) for one, two in zip(family, own, strict=True)]

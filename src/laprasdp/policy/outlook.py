@@ -9,17 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.policy.crowd import Crowd, candidates
+from laprasdp.policy.pieces import alone, bounds_of, cut_off, nearest
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
+from laprasdp.strategy.joint import Joint
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.threads import blas_threads
 
-_ALONE = 0.05  # share of the stream that is thought to meet a query that meets none of the typical ones
+Places = npt.NDArray[np.intp]
+
+ENOUGH = 0.25
+"""Variance of a piece's noise, of what is not known of its query beside it: less is not worth its cost."""
+
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
 
@@ -41,8 +48,8 @@ class Outlook:
     setting : Setting
     prior : Marginals
         The background release, if it had the whole budget.
-    encode : (r, m) array or None
-        Strategy over the predicted queries.
+    joint : Joint or None
+        Strategy for the predicted queries.
     kinds : mapping of str to tuple of Query
     crowd : Crowd
 
@@ -55,26 +62,34 @@ class Outlook:
         How much more than itself the best row for it tells.
     crowd : Crowd
         With the queries that are measured around half of the total counted everywhere.
+    rows : tuple of k Query
+        What each adds to a predicted one with nearby bounds, if that is little; else itself.
+    apart : (k,) array
+        The share of the stream that is thought to meet that.
     """
 
     def __init__(
         self,
         setting: Setting,
         prior: Marginals,
-        encode: Floats | None,
+        joint: Joint | None,
         kinds: Mapping[str, Sequence[Query]],
         crowd: Crowd,
     ) -> None:
         self.setting, self.m = setting, len(setting.predictions)
         typical = [query for queries in kinds.values() for query in queries]
         belief = ProductBelief(prior)
-        joint = finite(belief.covariance([*setting.predictions, *typical]))
+        bounds = bounds_of(setting.predictions)
+        self.rows = tuple(nearest(query, bounds) for query in typical)
+        pieces, places = cut_off(typical, self.rows)
+        measured = () if joint is None or joint.queries == setting.predictions else joint.queries
+        total = Query.constant(setting.domain, 1)
+        every = finite(belief.covariance([*measured, *setting.predictions, *typical, *pieces, total]))
         sizes = [len(queries) for queries in kinds.values()]
         self.starts, self.sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
         self.power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
         covered = np.array([belief.covers(query) for query in typical])
         self._settle(typical, covered, crowd)
-        self.total = belief.variance(Query.constant(setting.domain, 1))
         fair = self.power / (1 + self.crowded * setting.length)
         self.sharp = np.array(
             [
@@ -82,12 +97,19 @@ class Outlook:
                 for query, power, known in zip(typical, fair, covered, strict=True)
             ]
         )
-        self.predicted = encode is not None
-        self._refined = Refined(joint, np.zeros((0, self.m)) if encode is None else encode)
+        cut = places >= len(typical)
+        self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
+        self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
+        self.predicted = joint is not None
+        encode = np.zeros((0, len(measured) or self.m)) if joint is None else joint.encode
+        self._refined, self._first = Refined(every, encode), len(measured)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
-        own = np.array([crowd.touched(query) for query in typical])
+        own, least = (
+            np.array([crowd.touched(query) for query in typical]),
+            np.array([alone(q) for q in typical]),
+        )
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
@@ -95,28 +117,41 @@ class Outlook:
             alike = np.repeat(np.add.reduceat(met, self.starts, axis=0, dtype=float), self.sizes, axis=0)
             others = np.repeat(np.maximum(self.sizes - 1, 1), self.sizes)[:, np.newaxis]
             thought = (share + np.maximum(alike - met, 0) / others) / 2
-            self.crowded = np.where(own, thought, _ALONE).max(axis=1)
+            self.crowded = np.maximum(np.where(own, thought, 0).max(axis=1), least)
             self.centred = ~covered & (4 * (1 + self.crowded * length) > 1 + length)
         self.crowd = replace(crowd, share=share)
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
-        """(m + k,) before the stream; `moved` is the share that batches bring to the predicted ones."""
-        power = self.power * (shares.prediction + moved)
-        return np.asarray(np.sqrt(self._refined.variances(power / shares.background) / shares.background))
+        """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""
+        left = self._refined.variances(self._power(shares, moved))[self._first :]
+        return np.asarray(np.sqrt(left / shares.background))
+
+    def _power(self, shares: Shares, moved: float = 0.0) -> float:
+        """Squared scale of the prediction release beside a background of the whole budget."""
+        return self.power * (shares.prediction + moved) / shares.background
+
+    def _pieces(self, shares: Shares, deviations: Floats, count: float) -> Floats:
+        """(k,) deviations where what each adds to a known one is measured."""
+        each, places = self.power * shares.stream / (1 + self.apart * count), self._first
+        shared = self._refined.between(self._power(shares), self._own + places, self._rows + places)
+        own, rows = deviations[self._own], deviations[self._rows]
+        return told_deviation(own, rows, shared / shares.background, each)
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""
         power = self.power * shares.stream
         each = self.sharp * power / (1 + self.crowded * count)
         each = np.where(self.centred, 4 * power / (1 + count), each)
-        errors = measured_deviation(self.deviations(shares)[self.m :], each)
-        errors = np.sqrt(errors**2 + self.centred * self.total / shares.background / 4)
+        before = self.deviations(shares)
+        errors = measured_deviation(before[self._own], each)
+        errors = np.where(self.centred, errors, np.minimum(errors, self._pieces(shares, before, count)))
+        errors = np.sqrt(errors**2 + self.centred * before[-1] ** 2 / 4)
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
 class Refined:
     r"""
-    Variances after measuring combinations of the first queries, however strongly.
+    What is known after measuring combinations of the first queries, however strongly.
 
     Parameters
     ----------
@@ -127,23 +162,30 @@ class Refined:
 
     Notes
     -----
-    With :math:`U\,\mathrm{diag}(\nu)\,U^\top=R\,joint\,R^\top` a squared scale of p takes
-    :math:`\sum_i(U^\top R\,joint)_{iq}^2/(\nu_i+1/p)` off the variance of query q.
+    With :math:`U\,\mathrm{diag}(\nu)\,U^\top=R\,joint\,R^\top` and :math:`S=U^\top R\,joint` a squared scale
+    of p takes :math:`\sum_iS_{iq}S_{iq'}/(\nu_i+1/p)` off the covariance of queries q and q'.
     """
 
     def __init__(self, joint: Floats, rows: Floats) -> None:
-        self.before = joint.diagonal()
+        self._joint = joint
         with blas_threads(len(rows)):
             along = rows @ joint[: rows.shape[1]]
             inner = along[:, : rows.shape[1]] @ rows.T
             self._values, turn = np.linalg.eigh((inner + inner.T) / 2)
-            self._seen = (turn.T @ along) ** 2
+            self._seen = turn.T @ along
+        self._squares = self._seen**2
 
     def variances(self, power: float) -> Floats:
         """(k,) where the rows have this squared scale."""
-        if power <= 0:
-            return np.asarray(np.maximum(self.before, 0))
-        return np.asarray(np.maximum(self.before - (1 / (self._values + 1 / power)) @ self._seen, 0))
+        return np.asarray(np.maximum(self._joint.diagonal() - self._told(power) @ self._squares, 0))
+
+    def between(self, power: float, one: Places, other: Places) -> Floats:
+        """(n,) covariances of the queries at some places with those at others."""
+        taken = self._told(power) @ (self._seen[:, one] * self._seen[:, other])
+        return np.asarray(self._joint[one, other] - taken)
+
+    def _told(self, power: float) -> Floats:
+        return np.asarray(1 / (self._values + 1 / power) if power > 0 else 0 * self._values)
 
 
 def deviations(joint: Floats) -> Floats:
@@ -154,6 +196,17 @@ def deviations(joint: Floats) -> Floats:
 def measured_deviation(deviation: Floats, power: Floats) -> Floats:
     """Deviations after each query was measured with this squared scale."""
     return np.asarray(deviation / np.sqrt(1 + power * deviation**2))
+
+
+def told_deviation(own: Floats, rows: Floats, shared: Floats, power: Floats | float) -> Floats:
+    """
+    Deviations after a piece of each was measured, of this covariance with it.
+
+    With this squared scale at most: more than `ENOUGH` of what the rest leaves is not looked for.
+    """
+    rest = np.maximum(own**2 - shared**2 / rows**2, 1e-9 * own**2)
+    noise = np.maximum(1 / power, ENOUGH * rest)
+    return np.asarray(np.sqrt(np.maximum(own**2 - shared**2 / (rows**2 + noise), 0)))
 
 
 def sharpness(prior: ProductBelief, query: Query, crowd: Crowd, power: float) -> float:

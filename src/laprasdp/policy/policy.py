@@ -73,6 +73,10 @@ class Policy(ABC):
         """What to release before the next statement, whatever it is; most policies, once before the first."""
         return None
 
+    def due_for(self, queries: Sequence[Query]) -> Grant | None:
+        """What has to be drawn of a release that was charged before, so that `queries` can be answered."""
+        return None
+
     def openings(self) -> Sequence[Grant]:
         """What is still to be released before the stream."""
         grant = self.due()

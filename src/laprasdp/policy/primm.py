@@ -183,7 +183,8 @@ class Primm(Policy):
     def _open(self, release: Release) -> None:
         self._condition(release)
         self._opened += 1
-        self._batched = self.seen
+        if release.charge.units:  # what was charged before is no batch
+            self._batched = self.seen
 
     @abstractmethod
     def _condition(self, release: Release) -> None:

@@ -13,7 +13,8 @@ from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import Refined, deviations, finite, measured_deviation
+from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
+from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
@@ -21,8 +22,9 @@ from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged, heaviest
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
+from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
-from laprasdp.strategy.measurement import Rows, measure
+from laprasdp.strategy.measurement import Measurement, Rows, measure
 
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
@@ -61,7 +63,6 @@ class PrimmProduct(Primm):
         self.belief = self._planned = ProductBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
-        self._watched = self.belief.prepare([*setting.predictions, *self.design.typical])
 
     def allowance(self, position: int) -> int:
         return self.accounting.total - int(self.charged.weights.max())
@@ -72,39 +73,61 @@ class PrimmProduct(Primm):
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
-        before, total = self._foreseen
+        k, (before, shared, total) = len(self.design.typical), self._foreseen
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
-        order = sorted(range(len(before)), key=lambda place: (place % _TURN, place))  # kinds in turn
+        order = sorted(range(k), key=lambda place: (place % _TURN, place))  # kinds in turn
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
                 continue
             place = order[len(variances) % len(order)]
             share = self._part(left, whole, self.design.crowded[place], position, len(variances) + 1)
-            left -= share * self._busy
             if self.design.centred[place]:
                 each = self._part(left, whole, 1.0, position, len(variances) + 1)
                 variances.append(1 / (4 * each) + total / 4)
-            else:
-                variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
+                left -= share * self._busy
+                continue
+            itself = float(measured_deviation(before[place], self.design.sharp[place] * share))
+            piece = self._part(left, whole, self.design.apart[place], position, len(variances) + 1)
+            told = float(told_deviation(before[place], before[k + place], shared[place], piece))
+            variances.append(min(itself, told) ** 2)
+            left -= share * self._busy if itself <= told else piece * self.design.apart[place]
         return variances
 
     @cached_property
-    def _foreseen(self) -> tuple[Floats, float]:
-        """Deviations of the typical queries before the stream, and the variance of the number of rows."""
-        joint = self._planned.covariance(self.design.typical)
-        return deviations(finite(joint)), self._planned.variance(Query.constant(self.setting.domain, 1))
+    def _foreseen(self) -> tuple[Floats, Floats, float]:
+        """
+        What is known before the stream of the typical queries and of the rows for them.
+
+        Deviations, the covariance of each with its row, and the variance of the number of rows.
+        """
+        k = len(self.design.typical)
+        cut, places = cut_off(self.design.typical, self.design.rows)
+        total = Query.constant(self.setting.domain, 1)
+        joint = finite(self._planned.covariance([*self.design.typical, *cut, total]))
+        known = deviations(joint)
+        own = np.concatenate([known[:k], known[places]])
+        return own, joint[np.arange(k), places], float(joint[-1, -1])
 
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds
 
     def settled(self) -> Sequence[object]:
-        return (*super().settled(), self.design, self._planned, self._watched)
+        return (*super().settled(), self.design, self._planned)
 
     def _opening(self, made: int) -> Grant | None:
-        if made == 0:
-            return self._granted(self.design.prior, 0)
-        return self._granted(self._first, 0) if made == 1 and self._first is not None else None
+        return self._granted(self._before[made], 0) if made < len(self._before) else None
+
+    def due_for(self, queries: Sequence[Query]) -> Grant | None:
+        parts = self.belief.undrawn(queries) if self._opened else []
+        return self._granted(Drawn.of(self.belief.prior, parts), 0) if parts else None
+
+    @cached_property
+    def _before(self) -> list[Measurement]:
+        """What is released before the stream; of the prior, what the predicted queries rest on."""
+        parts = self._planned.parts(self.setting.predictions)
+        drawn = [Drawn.of(self.design.prior, parts)] if parts else []
+        return [self.design.prior, *drawn, *([] if self._first is None else [self._first])]
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
         slack = self.allowance(self.seen + 1)
@@ -119,13 +142,20 @@ class PrimmProduct(Primm):
         if not self.belief.covers(query):
             return self._measured(*self._itself_or_around(query, crowd))
         rows = [query, *candidates(query, self.design.crowd)]
+        crowds, whole = [crowd] * len(rows), len(rows)
+        for piece in pieces(query, bounds_of(self.belief.queries)):
+            rows.append(piece)
+            crowds.append(self._crowded_piece(piece))
         joint = self.belief.covariance(rows)
         weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
         best, chosen = 0.0, None
         for place, row in enumerate(rows):
-            units = self._allowed(row, crowd)
+            units = self._allowed(row, crowds[place])
             if units <= LEAST or not np.isfinite(joint[place, place]):
                 continue
+            if place >= whole:
+                rest = float(joint[0, 0] - joint[0, place] ** 2 / joint[place, place])
+                units = min(units, self._units(row.sensitivity**2 / max(ENOUGH * rest, 1e-300)))
             noise = row.sensitivity**2 / self._power(units)
             costs = max(1.0, float(self.design.crowd.touched(row).mean()) / weight)
             signal = float(joint[0, place]) ** 2
@@ -157,6 +187,9 @@ class PrimmProduct(Primm):
 
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
+        if isinstance(measurement, Drawn):
+            self.belief.learn(measurement, measurement.values(release.noisy))
+            return
         amounts = measurement.amounts(self.setting.unit.max_rows)
         self.charged = charged(self.charged, amounts)
         if isinstance(measurement, Marginals):
@@ -169,14 +202,23 @@ class PrimmProduct(Primm):
         """Squared scale that so many units buy for a 0/1 query."""
         return units / 2.0**MU_BITS / self.setting.unit.max_rows**2
 
+    def _units(self, power: float) -> int:
+        """Units that buy a squared scale."""
+        return math.ceil(min(power * 2.0**MU_BITS * self.setting.unit.max_rows**2, self.accounting.total))
+
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
         cells = self.design.crowd.touched(query)
         share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
-        found = float(share[cells].max(initial=1 / (_SEEN + self.measured)))
+        found = float(share[cells].max(initial=_SEEN * alone(query) / (_SEEN + self.measured)))
         if cells.mean() < _ALL:
             return found
         return max(found, (_SEEN * _ALIKE + float(self._touches.max())) / (_SEEN + self.measured))
+
+    def _crowded_piece(self, row: Query) -> float:
+        """The same of a piece, where what is measured of others are pieces too."""
+        met = float(self._touches[self.design.crowd.touched(row)].max(initial=0))
+        return (_SEEN * alone(row) + met) / (_SEEN + self.measured)
 
     def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
         """What one query may use of what is left where it touches."""
@@ -210,16 +252,24 @@ class PrimmProduct(Primm):
     def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
         assert self.design.joint is not None
-        m, left = len(self.setting.predictions), self._power(slack)
-        before = self.design.shares.prediction * self.accounting.total
-        if slack <= 2 * _BETTER * before:
+        left, m, strategy = self._power(slack), len(self.setting.predictions), self.design.joint
+        if slack <= 2 * _BETTER * self.design.shares.prediction * self.accounting.total:
             return 0.0  # all of it would not make the predicted ones better by so much
-        refined = Refined(finite(self.belief.covariance(self._watched)), self.design.joint.encode)
-        totals = []
+        beside = () if strategy.queries == self.setting.predictions else self.setting.predictions
+        start = len(strategy.queries) if beside else 0
+        typical, design = self.design.typical, self.design
+        cut, places = cut_off(typical, design.rows)
+        joint = finite(self.belief.covariance([*strategy.queries, *beside, *typical, *cut]))
+        refined, totals = Refined(joint, strategy.encode), list[float]()
+        own, rows = start + m + np.arange(len(typical)), start + m + places
         for share in SHARES:
-            after = np.sqrt(refined.variances(left * share))
-            each = left * (1 - share) / (1 + self._busy * others)
-            rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
-            totals.append(predicted * float(weights @ after[:m]) + others * rest)
+            known = np.sqrt(refined.variances(left * share))
+            rest, each = 0.0, max(left * (1 - share), 1e-300)
+            if others:
+                free = measured_deviation(known[own], design.sharp * each / (1 + self._busy * others))
+                shared, piece = refined.between(left * share, own, rows), each / (1 + design.apart * others)
+                told = told_deviation(known[own], known[rows], shared, piece)
+                rest = float(np.minimum(free, told).mean())
+            totals.append(predicted * float(weights @ known[start : start + m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

@@ -19,10 +19,12 @@ from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_COLUMNS
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import Query
+from laprasdp.queries.query import Query, first_seen
+from laprasdp.queries.runs import Labels, Runs, packed, relabelled, together, unpacked
 
 _ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together
+_STACKED = 2**24  # levels times queries up to which the labels of a level are sorted as one row
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Columns:
         Weight of each query on each distinct column.
     axes : tuple of int
         The attributes that any query names, ascending.
-    labels : tuple of (levels,) int arrays
+    labels : tuple of (levels,) int arrays or Runs
         Joint class of each level of each of these attributes.
     steps : tuple of (states, classes) int arrays
         State and class to the next state; the last states are the columns.
@@ -44,7 +46,7 @@ class Columns:
 
     values: Ints
     axes: tuple[int, ...]
-    labels: tuple[npt.NDArray[Any], ...]
+    labels: tuple[Labels, ...]
     steps: tuple[npt.NDArray[np.intp], ...]
 
     def locate(self, levels: Mapping[int, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.intp]:
@@ -61,7 +63,7 @@ class Columns:
         """
         state = np.zeros(rows, dtype=np.intp)
         for axis, labels, step in zip(self.axes, self.labels, self.steps, strict=True):
-            state = step[state, labels[levels[axis]]]
+            state = step[state, unpacked(labels)[levels[axis]]]
         return state
 
     def spread(self, template: Query, amounts: Ints) -> Query:
@@ -84,9 +86,7 @@ class Columns:
             if state.size * step.shape[1] > MAX_CLASSES:
                 raise UnsupportedQuery(f"the charge tells more than {MAX_CLASSES:,} classes of cells apart")
             state = step[state]
-        classes = object.__new__(Query)
-        classes.domain, classes.axes, classes.labels = template.domain, self.axes, self.labels
-        return classes.spread(amounts[state])
+        return Query.over(template.domain, self.axes, self.labels, amounts[state])
 
 
 def distinct_columns(queries: Sequence[Query], most: int = MAX_COLUMNS) -> Columns:
@@ -118,8 +118,7 @@ def distinct_columns(queries: Sequence[Query], most: int = MAX_COLUMNS) -> Colum
     labels, steps = [], []
     for axis in axes:
         naming = [i for i, query in enumerate(queries) if axis in query.axes]
-        stack = np.stack([queries[i].labels[queries[i].axes.index(axis)] for i in naming], axis=1)
-        classes, joint = _unique_rows(stack)
+        classes, joint = joint_classes([queries[i].steps[queries[i].axes.index(axis)] for i in naming])
         labels.append(joint)
         moves = [trees[i].tables[queries[i].axes.index(axis)][:, classes[:, k]] for k, i in enumerate(naming)]
         states, step = _advance(states, naming, moves)
@@ -131,11 +130,41 @@ def distinct_columns(queries: Sequence[Query], most: int = MAX_COLUMNS) -> Colum
 
 def _least(queries: Sequence[Query]) -> int:
     """Columns that the queries over one attribute alone tell apart: all combinations of their classes."""
-    alone: dict[int, list[npt.NDArray[Any]]] = {}
+    alone: dict[int, list[Labels]] = {}
     for query in queries:
         if len(query.axes) == 1:
-            alone.setdefault(query.axes[0], []).append(query.weights.reshape(-1)[query.labels[0]])
-    return math.prod(len(_unique_rows(np.stack(labels, axis=1))[0]) for labels in alone.values())
+            alone.setdefault(query.axes[0], []).append(relabelled(query.steps[0], query.weights.reshape(-1)))
+    return math.prod(len(joint_classes(labels)[0]) for labels in alone.values())
+
+
+def joint_classes(each: Sequence[Labels]) -> tuple[npt.NDArray[Any], Labels]:
+    """
+    Group the levels of an attribute by several labellings at once.
+
+    Parameters
+    ----------
+    each : sequence of m labellings of the same levels
+
+    Returns
+    -------
+    classes : (c, m) int array
+        The labels of each joint class.
+    labels : (levels,) int array or Runs
+        The joint class of each level.
+    """
+    starts, labels = together(each)
+    if len(labels) * len(labels[0]) > _STACKED:  # sorting rows so long takes minutes
+        joint = np.zeros(len(labels[0]), dtype=np.int64)
+        for column in labels:
+            joint = first_seen(joint * (int(column.max()) + 1) + column)[2]
+        first = first_seen(joint)[1]
+        classes = np.stack([column[first] for column in labels], axis=1)
+    else:
+        classes, joint = _unique_rows(np.stack(labels, axis=1))
+    if starts is None:
+        return classes, joint
+    size = next(runs.size for runs in each if isinstance(runs, Runs))
+    return classes, packed(Runs(size, starts, joint))
 
 
 def _check(domain: Domain, axes: Sequence[int], columns: int, limit: int) -> None:

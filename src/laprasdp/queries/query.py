@@ -16,11 +16,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.arrays import Ints
+from laprasdp.arrays import Floats, Ints
 from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
+from laprasdp.queries.runs import Labels, Runs, class_sizes, labels_at, packed, runs_of, together, unpacked
 
 
 class Query:
@@ -39,8 +40,8 @@ class Query:
     ----------
     axes : tuple of int
         Positions of the attributes on which the weight really depends, ascending.
-    labels : tuple of (levels,) int arrays
-        Class of each level, numbered by first appearance; one array an axis.
+    steps : tuple of (levels,) int arrays or Runs
+        Class of each level, numbered by first appearance; one an axis.
     weights : (c_1, …, c_k) int64 array
 
     Raises
@@ -56,7 +57,7 @@ class Query:
     True
     """
 
-    __slots__ = ("__dict__", "axes", "domain", "labels", "weights")
+    __slots__ = ("__dict__", "axes", "domain", "steps", "weights")
 
     def __init__(
         self,
@@ -82,16 +83,16 @@ class Query:
         axes = [domain.axis(list(labels)[i]) for i in order]
         self._fill(domain, axes, [given[i] for i in order], np.transpose(tensor, order).astype(np.int64))
 
-    def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Any], weights: Ints) -> None:
-        occurring, columns = [], []
-        for labelling in labels:
-            seen, _, column = first_seen(labelling)
+    def _fill(self, domain: Domain, axes: Sequence[int], labels: Sequence[Labels], weights: Ints) -> None:
+        occurring, columns, parts = [], [], list(map(packed, labels))
+        for part in parts:
+            seen, _, column = first_seen(part.values if isinstance(part, Runs) else part)
             occurring.append(seen)
             columns.append(column)
         weights = weights[np.ix_(*occurring)] if occurring else weights
         kept_axes: list[int] = []
-        kept_labels: list[npt.NDArray[Any]] = []
-        for axis, column in zip(axes, columns, strict=True):
+        kept: list[Labels] = []
+        for axis, column, part in zip(axes, columns, parts, strict=True):
             place = len(kept_axes)
             slices = np.moveaxis(weights, place, 0)
             numbers: dict[bytes, int] = {}
@@ -100,13 +101,15 @@ class Query:
                 weights = np.moveaxis(slices[first_seen(merged)[1]], 0, place)
             if len(numbers) == 1:
                 weights = weights.squeeze(place)
-            else:
-                kept_axes.append(axis)
-                kept_labels.append(_narrow(merged[column]))
-        self.domain, self.axes, self.labels = domain, tuple(kept_axes), tuple(kept_labels)
+                continue
+            kept_axes.append(axis)
+            found = _narrow(merged[column])
+            kept.append(runs_of(Runs(part.size, part.starts, found)) if isinstance(part, Runs) else found)
+        self.domain, self.axes, self.steps = domain, tuple(kept_axes), tuple(map(packed, kept))
         self.weights = np.array(weights, dtype=np.int64, order="C")
-        for array in (*self.labels, self.weights):
-            array.setflags(write=False)
+        for array in (*self.steps, self.weights):
+            if not isinstance(array, Runs):
+                array.setflags(write=False)
 
     @classmethod
     def count(cls, domain: Domain, /, **values: Any) -> Query:
@@ -152,17 +155,21 @@ class Query:
         return cls.constant(domain, 1).spread(np.array(amount, dtype=np.int64))
 
     @classmethod
-    def over(
-        cls, domain: Domain, axes: tuple[int, ...], labels: tuple[npt.NDArray[Any], ...], weights: Ints
-    ) -> Query:
+    def over(cls, domain: Domain, axes: tuple[int, ...], labels: Sequence[Labels], weights: Ints) -> Query:
         """The function of the cells with these classes and weights, neither checked nor merged."""
         result = object.__new__(cls)
-        result.domain, result.axes, result.labels, result.weights = domain, axes, labels, weights
+        result.domain, result.axes, result.weights = domain, axes, weights
+        result.steps = tuple(map(packed, labels))
         return result
 
     def spread(self, weights: Ints) -> Query:
         """The function of the cells with these weights on the classes of this query; not canonical."""
-        return Query.over(self.domain, self.axes, self.labels, weights)
+        return Query.over(self.domain, self.axes, self.steps, weights)
+
+    @property
+    def labels(self) -> tuple[npt.NDArray[Any], ...]:
+        """Class of each level of each of `axes`, (levels,) int arrays; written out afresh where long."""
+        return tuple(map(unpacked, self.steps))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -221,7 +228,7 @@ class Query:
         The exact answer, from counts over at least the attributes in `axes`.  Private.
         """
         index = tuple(
-            column[marginal.levels[axis]] for axis, column in zip(self.axes, self.labels, strict=True)
+            labels_at(steps, marginal.levels[a]) for a, steps in zip(self.axes, self.steps, strict=True)
         )
         weights = np.broadcast_to(self.weights[index], marginal.counts.shape)
         if self.sensitivity < 2**20:
@@ -236,23 +243,24 @@ class Query:
         stays cheap (the result is not canonical; wrap it in `canonical` where a key is needed).
         """
         axes = sorted({*self.axes, *other.axes})
-        labels, mine, theirs = [], [], []
+        labels, mine, theirs, counts = [], [], [], []
         for axis in axes:
-            a = self.labels[self.axes.index(axis)] if axis in self.axes else None
-            b = other.labels[other.axes.index(axis)] if axis in other.axes else None
-            joint, in_a, in_b = _refine(a, b)
+            a = self.steps[self.axes.index(axis)] if axis in self.axes else None
+            b = other.steps[other.axes.index(axis)] if axis in other.axes else None
+            joint, count, in_a, in_b = _refine(a, b)
             labels.append(joint)
+            counts.append(count)
             mine.append(in_a)
             theirs.append(in_b)
         names = [self.domain.names[axis] for axis in axes]
-        check_classes([int(joint.max()) + 1 for joint in labels], names)
+        check_classes(counts, names)
         weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
         return Query.over(self.domain, tuple(axes), tuple(labels), weights)
 
     def canonical(self) -> Query:
         """The same query with as few classes as possible."""
         result = object.__new__(Query)
-        result._fill(self.domain, self.axes, self.labels, self.weights)
+        result._fill(self.domain, self.axes, self.steps, self.weights)
         return result
 
     def dot(self, other: Query) -> float:
@@ -264,13 +272,12 @@ class Query:
             b = other.axes.index(axis) if axis in other.axes else None
             if a is not None and b is not None:
                 p, q = self.weights.shape[a], other.weights.shape[b]
-                pairs = self.labels[a].astype(np.int64) * q + other.labels[b]
-                table = np.bincount(pairs, minlength=p * q).reshape(p, q).astype(float)
+                table = _met(self.steps[a], other.steps[b], p, q)
                 left = np.moveaxis(np.tensordot(left, table, axes=(a, 0)), -1, a)
             elif a is not None:
-                left = np.tensordot(left, np.bincount(self.labels[a]).astype(float), axes=(a, 0))
+                left = np.tensordot(left, class_sizes(self.steps[a]).astype(float), axes=(a, 0))
             elif b is not None:
-                right = np.tensordot(right, np.bincount(other.labels[b]).astype(float), axes=(b, 0))
+                right = np.tensordot(right, class_sizes(other.steps[b]).astype(float), axes=(b, 0))
             else:
                 scale *= sizes[axis]
         return float(np.sum(left * right)) * scale
@@ -317,18 +324,33 @@ def first_seen(
     return labels[places], places, table[names]
 
 
+def _met(a: Labels, b: Labels, p: int, q: int) -> Floats:
+    """(p, q) levels that have each class of a and each of b."""
+    starts, (left, right) = together([a, b])
+    lengths = None if starts is None else np.diff(starts, append=_levels(a))
+    return np.bincount(left.astype(np.int64) * q + right, lengths, p * q).reshape(p, q).astype(float)
+
+
+def _levels(labels: Labels) -> int:
+    return labels.size if isinstance(labels, Runs) else len(labels)
+
+
 def _refine(
-    a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
-    """Common refinement of two groupings of the same levels, and each joint class's class in both."""
+    a: Labels | None, b: Labels | None
+) -> tuple[Labels, int, npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+    """Common refinement of two groupings of the same levels, its classes, and each one's class in both."""
     if a is None or b is None:
         labels = a if a is not None else b
         assert labels is not None
-        classes = np.arange(int(labels.max()) + 1)
-        return labels, classes if a is not None else None, classes if b is not None else None
-    width = int(b.max()) + 1
-    pairs, _, joint = first_seen(a.astype(np.int64) * width + b)
-    return _narrow(joint), pairs // width, pairs % width
+        classes = np.arange(int((labels.values if isinstance(labels, Runs) else labels).max()) + 1)
+        return labels, len(classes), classes if a is not None else None, classes if b is not None else None
+    starts, (left, right) = together([a, b])
+    width = int(right.max()) + 1
+    pairs, _, joint = first_seen(left.astype(np.int64) * width + right)
+    found: Labels = _narrow(joint)
+    if starts is not None:
+        found = Runs(_levels(a), starts, _narrow(joint))
+    return found, len(pairs), pairs // width, pairs % width
 
 
 def _indexed(weights: Ints, index: Sequence[npt.NDArray[Any] | None]) -> Ints:

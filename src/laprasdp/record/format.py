@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -29,10 +29,15 @@ from laprasdp.record.integers import (
     read_integers,
     write_integer,
     write_integers,
+    write_labels,
 )
 from laprasdp.strategy.clipped import Clipped
-from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.factor import Factor
+from laprasdp.strategy.kronecker import Marginals, Nodes
+from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.subspaces import Axes
 
 FORMAT = 1
 """Version of this form; a reader refuses a newer one."""
@@ -105,7 +110,7 @@ def write_query(query: Query) -> Form:
     """
     return {
         "classes": {
-            name: write_integers(labels) for name, labels in zip(query.names, query.labels, strict=True)
+            name: write_labels(labels) for name, labels in zip(query.names, query.steps, strict=True)
         },
         "shape": list(query.weights.shape),
         "weights": write_integers(query.weights.reshape(-1)),
@@ -141,13 +146,15 @@ def write_measurement(measurement: Measurement) -> Form:
         if isinstance(measurement, Clipped):
             form["limit"] = write_integer(measurement.limit)
         return {**form, "queries": queries, "matrix": _write_matrix(measurement.matrix)}
+    if isinstance(measurement, Drawn):
+        return {**form, "drawn": _write_parts(measurement)}
     assert isinstance(measurement, Marginals)
     names = measurement.domain.names
     return {
         **form,
         "sets": [[names[axis] for axis in axes] for axes in measurement.sets],
         "multipliers": write_integers(measurement.multipliers),
-        "factors": {names[axis]: _write_matrix(factor) for axis, factor in measurement.factors.items()},
+        "factors": {names[axis]: _write_factor(factor) for axis, factor in measurement.factors.items()},
     }
 
 
@@ -158,10 +165,11 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
         "law": _typed(form["law"], str),
         "scale": read_integer(form["scale"]),
     }
+    if "drawn" in form:
+        return Drawn(domain, tuple(_read_parts(form["drawn"], domain)), **noise)
     if "sets" in form:
         factors = {
-            domain.axis(name): np.array(_read_matrix(factor), dtype=np.int64)
-            for name, factor in form["factors"].items()
+            domain.axis(name): _read_factor(one, domain[name].size) for name, one in form["factors"].items()
         }
         sets = tuple(tuple(domain.axis(name) for name in names) for names in form["sets"])
         return Marginals(domain, sets, tuple(read_integers(form["multipliers"])), factors, **noise)
@@ -202,6 +210,36 @@ def _write_matrix(matrix: Any) -> Form:
 
 def _read_matrix(form: Form) -> Any:
     return np.array(read_integers(form["values"]), dtype=object).reshape(_shape(form))
+
+
+def _write_factor(factor: Factor) -> Form:
+    """A matrix; of a long attribute, that of the nodes of each depth."""
+    if isinstance(factor, Line):
+        return {"depths": list(map(_write_matrix, factor.matrices))}
+    return _write_matrix(factor)
+
+
+def _read_factor(form: Form, levels: int) -> Factor:
+    if "depths" in form:
+        return Line(levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"]))
+    return np.array(_read_matrix(form), dtype=np.int64)
+
+
+def _write_parts(measurement: Drawn) -> list[Form]:
+    """For each set of attributes, one row of nodes for each part."""
+    names, found = measurement.domain.names, dict[Axes, list[Nodes]]()
+    for axes, nodes in measurement.parts:
+        found.setdefault(axes, []).append(nodes)
+    return [
+        {"nodes": _write_matrix(np.array(nodes)), "set": [names[axis] for axis in axes]}
+        for axes, nodes in found.items()
+    ]
+
+
+def _read_parts(form: list[Form], domain: Domain) -> Iterator[Part]:
+    for one in _typed(form, list):
+        axes = tuple(domain.axis(name) for name in one["set"])
+        yield from ((axes, tuple(nodes)) for nodes in _read_matrix(one["nodes"]).tolist())
 
 
 def _write_release(release: Release) -> Form:

@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from laprasdp.limits import MAX_LEVELS
+from laprasdp.queries.runs import Labels, Runs
+
 _FEW = 32
 _SAFE = 2**53
 _DECIMAL = re.compile(r"-?[1-9][0-9]{15,}")
@@ -63,6 +66,20 @@ def write_integers(values: Sequence[int] | npt.NDArray[Any]) -> list[int | str] 
     return [write_integer(int(value)) for value in values]
 
 
+def write_labels(labels: Labels) -> list[int | str] | dict[str, Any]:
+    """
+    Labels for JSON.
+
+    Examples
+    --------
+    >>> write_labels(Runs(9_000, np.array([0, 8_999]), np.array([3, 5])))
+    {'runs': [3, 8999, 5, 1]}
+    """
+    if isinstance(labels, Runs):
+        return {"runs": write_integers(np.stack([labels.values, labels.lengths], axis=1).reshape(-1))}
+    return write_integers(labels)
+
+
 def read_integers(form: Any) -> list[int]:
     """
     The numbers of `write_integers`.
@@ -90,6 +107,11 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
         The packed text is damaged, or a number is too large.
     """
     try:
+        if isinstance(form, dict) and "runs" in form:
+            values, lengths = read_array(form["runs"]).reshape(-1, 2).T
+            if lengths.min() < 1 or int(lengths.sum(dtype=object)) > MAX_LEVELS:
+                raise ValueError("these are no runs of labels")
+            return np.repeat(values, lengths)
         if isinstance(form, dict):
             return np.frombuffer(_unpacked(form["zlib"]), dtype="<i8")
         return np.array(read_integers(form), dtype=np.int64)

@@ -8,12 +8,11 @@ Nothing is ever as large as the domain: only the marginals over the chosen sets 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +25,17 @@ from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal, Read
 from laprasdp.queries.query import Query
+from laprasdp.strategy.factor import Factor, Moment, rounded, square_of, strategy_of
+from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement
-from laprasdp.strategy.optimize import optimize_gram
-from laprasdp.strategy.threads import blas_threads
+from laprasdp.strategy.subspaces import Axes
 
-Axes = tuple[int, ...]
+Nodes = tuple[int, ...]
+"""One node for each long attribute of a set, ascending."""
 
-_FLOOR = 1e-4  # least share of single levels in a second moment, and of a chosen set: all can be answered
+_FLOOR = 1e-4  # least share of a chosen set: all can be answered
 _FINEST, _COARSEST = 20, 6  # bits of a factor's grid
 _LEAST = 2**8  # least multiplier of a set: rounding it costs at most 0.8% of its m_s
-_ROUNDS = 60  # reweightings for the absolute error
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +50,20 @@ class Marginals(Measurement):
         The chosen sets of axes, each ascending; the empty one is the total count.
     multipliers : tuple of int
         :math:`c_s`, positive, one a set.
-    factors : mapping of axis to (rows, levels) int64 array
+    factors : mapping of axis to (rows, levels) int64 array or Line
         :math:`\tilde A_i`; every row sums to zero.
+
+    Notes
+    -----
+    A set with a long attribute is charged whole, but its noise is drawn later, node by node, as answers
+    need it (`Drawn`): docs/proofs/lines.md.
 
     Raises
     ------
     DomainError
         A set is given twice or not ascending, a multiplier is not positive, or a factor does not fit.
     UnsupportedQuery
-        The marginal over a set has more than ``MAX_CLASSES`` cells.
+        The marginal over a set without a long attribute has more than ``MAX_CLASSES`` cells.
 
     References
     ----------
@@ -69,7 +74,7 @@ class Marginals(Measurement):
     domain: Domain
     sets: tuple[Axes, ...]
     multipliers: tuple[int, ...]
-    factors: Mapping[int, Ints]
+    factors: Mapping[int, Factor]
 
     def __post_init__(self) -> None:
         if len(set(self.sets)) != len(self.multipliers) or min(self.multipliers, default=0) < 1:
@@ -77,22 +82,55 @@ class Marginals(Measurement):
         for axes in self.sets:
             if list(axes) != sorted(set(axes)):
                 raise DomainError(f"{axes} is no ascending tuple of axes")
-            if math.prod(self.domain.shape[axis] for axis in axes) > MAX_CLASSES:
+            short = [self.domain.shape[axis] for axis in axes if axis not in self.long]
+            if math.prod(short) > MAX_CLASSES:
                 names = ", ".join(self.domain.names[axis] for axis in axes)
                 raise UnsupportedQuery(f"the marginal over {names} has more than {MAX_CLASSES:,} cells")
             for axis in axes:
-                factor, levels = self.factors[axis], self.domain.shape[axis]
-                fits = factor.dtype == np.int64 and factor.shape[1:] == (levels,)
-                if not fits or np.abs(factor).max(initial=0) >= 2**31 or factor.sum(axis=1).any():
+                if not _fits(self.factors[axis], self.domain.shape[axis]):
                     raise DomainError(f"the factor of {self.domain.names[axis]} is no centred integer matrix")
+
+    @cached_property
+    def long(self) -> dict[int, Line]:
+        """The attributes whose factor is a tree."""
+        return {axis: factor for axis, factor in self.factors.items() if isinstance(factor, Line)}
+
+    def later(self, axes: Axes) -> bool:
+        """Whether the noise of a set is drawn node by node."""
+        return any(axis in self.long for axis in axes)
+
+    @property
+    def at_once(self) -> tuple[Axes, ...]:
+        """The sets whose noise is drawn with the release."""
+        return tuple(axes for axes in self.sets if not self.later(axes))
 
     @property
     def draws(self) -> int:
-        return sum(math.prod(self.shape(axes)) for axes in self.sets)
+        return sum(math.prod(self.shape(axes)) for axes in self.at_once)
 
-    def shape(self, axes: Axes) -> tuple[int, ...]:
-        """Rows of each factor of a set: the shape of what is measured for it."""
-        return tuple(len(self.factors[axis]) for axis in axes)
+    def shape(self, axes: Axes, nodes: Nodes = ()) -> tuple[int, ...]:
+        """Rows of each factor of a set, of one node where it is long: the shape of what is measured."""
+        return tuple(map(len, self.matrices(axes, nodes)))
+
+    def matrices(self, axes: Axes, nodes: Nodes = ()) -> list[Ints]:
+        """
+        Each factor of a set, that of one node where it is long.
+
+        Raises
+        ------
+        DomainError
+            There is no such node.
+        """
+        given, found = iter(nodes), list[Ints]()
+        for axis in axes:
+            factor = self.factors[axis]
+            if isinstance(factor, Line):
+                node = next(given, -1)
+                if not 0 <= node < factor.shape.firsts[-1]:
+                    raise DomainError(f"{self.domain.names[axis]} has no node {node}")
+                factor = factor.matrices[factor.shape.depth(node)]
+            found.append(factor)
+        return found
 
     @cached_property
     def precisions(self) -> dict[Axes, float]:
@@ -109,12 +147,22 @@ class Marginals(Measurement):
         table: counts are cut into limbs so short that no sum of products leaves int64, by a bound on the
         factors alone; nothing depends on a private number but the values.
         """
-        answers: list[int] = []
-        for axes, multiplier in zip(self.sets, self.multipliers, strict=True):
-            counts = _dense(read(axes), axes, self.domain)
-            contracted = _contract(counts, [self.factors[axis] for axis in axes])
-            answers.extend([multiplier * value for value in contracted])
-        return answers
+        return [value for axes in self.at_once for value in self.answers(axes, (), read(axes))]
+
+    def answers(self, axes: Axes, nodes: Nodes, marginal: Marginal) -> list[int]:
+        """The exact answers of one set, or of its nodes, from its exact marginal.  Private."""
+        multiplier = self.multipliers[self.sets.index(axes)]
+        chosen, levels = marginal.counts, dict(marginal.levels)
+        for axis, node in zip((axis for axis in axes if axis in self.long), nodes, strict=True):
+            shape = self.long[axis].shape
+            low, size, b = shape.block(node)
+            inside = _within(levels[axis], low, low + size * b, ascending=axis == axes[0])
+            levels = {other: column[inside] for other, column in levels.items()}
+            chosen, levels[axis] = chosen[inside], (levels[axis] - low) // size
+        matrices = self.matrices(axes, nodes)
+        sizes = tuple(matrix.shape[1] for matrix in matrices)
+        counts = _dense(Marginal(levels, chosen), axes, sizes)
+        return [multiplier * value for value in _contract(counts, matrices)]
 
     def amounts(self, max_rows: int = 1) -> Query:
         """
@@ -133,14 +181,14 @@ class Marginals(Measurement):
         """Values of the release, (draws,), by set: one tensor of shape ``self.shape(set)`` each."""
         if len(values) != self.draws:
             raise ValueError(f"the release has {self.draws} values, not {len(values)}")
-        ends = np.cumsum([math.prod(self.shape(axes)) for axes in self.sets])
+        ends = np.cumsum([math.prod(self.shape(axes)) for axes in self.at_once], dtype=int)
         blocks = np.split(values, ends[:-1])
-        return {s: block.reshape(self.shape(s)) for s, block in zip(self.sets, blocks, strict=True)}
+        return {s: block.reshape(self.shape(s)) for s, block in zip(self.at_once, blocks, strict=False)}
 
     @cached_property
     def _square(self) -> int:
         """The bound on every squared column norm, before the grid is divided out."""
-        squares = {axis: _largest_square(factor) for axis, factor in self.factors.items()}
+        squares = {axis: square_of(factor) for axis, factor in self.factors.items()}
         each = [math.prod(squares[axis] for axis in axes) for axes in self.sets]
         return sum(c * c * square for c, square in zip(self.multipliers, each, strict=True))
 
@@ -148,7 +196,7 @@ class Marginals(Measurement):
 def design_marginals(
     domain: Domain,
     sets: Mapping[Axes, float],
-    moments: Mapping[int, Floats],
+    moments: Mapping[int, Moment],
     mu_squared: Fraction,
     max_rows: int = 1,
 ) -> Marginals:
@@ -161,7 +209,7 @@ def design_marginals(
     sets : mapping of set of axes to float
         Expected weight :math:`a_s` of each subspace (`subspace_weights`); sets of weight 0, and sets with
         an attribute of one level, are left out.
-    moments : mapping of axis to (levels, levels) array
+    moments : mapping of axis to Moment
         Second moment of the functions of each attribute that queries are made of; single levels if absent.
     mu_squared : Fraction
         Largest squared column norm that the release may have, all rows of a unit together.
@@ -204,9 +252,9 @@ def design_marginals(
     named = {axis for axes in order for axis in axes}
     strategies = {axis: strategy_of(domain.shape[axis], moments.get(axis)) for axis in named}
     for bits in range(_FINEST, _COARSEST - 1, -1):
-        factors = {axis: _rounded(strategy, bits) for axis, strategy in strategies.items()}
+        factors = {axis: rounded(domain.shape[axis], strategy, bits) for axis, strategy in strategies.items()}
         target = math.sqrt(mu_squared) / max_rows * 2.0**LATTICE_BITS
-        norms = {axis: math.sqrt(_largest_square(factor)) for axis, factor in factors.items()}
+        norms = {axis: math.sqrt(square_of(factor)) for axis, factor in factors.items()}
         lengths = [math.prod(norms[axis] for axis in axes) for axes in order]
         for _ in range(8):
             ideal = [target * root / length for root, length in zip(roots, lengths, strict=True)]
@@ -220,160 +268,29 @@ def design_marginals(
     raise BudgetExhausted("the allowance left is too small to measure these marginals")
 
 
-def subspace_variances(
-    queries: Sequence[Query], moments: Mapping[int, Floats]
-) -> tuple[tuple[Axes, ...], Floats]:
-    """
-    Variance of each query's part in each subspace, where that subspace is measured with m = 1.
-
-    Returns
-    -------
-    sets : tuple of s sets of axes
-        All subsets of the axes of any query.
-    variances : (m, s) array
-        The variance of a query is ``variances @ (1 / m_s)``.
-    """
-    shape = queries[0].domain.shape
-    named = {axis for query in queries for axis in query.axes}
-    roots = {axis: root_of(strategy_of(shape[axis], moments.get(axis))) for axis in named}
-    found = [{axes: float(np.sum(part**2)) for axes, part in parts(q, roots).items()} for q in queries]
-    sets = tuple(sorted({axes for each in found for axes in each}, key=lambda axes: (len(axes), axes)))
-    return sets, np.array([[each.get(axes, 0.0) for axes in sets] for each in found])
+def _fits(factor: Factor, levels: int) -> bool:
+    """Whether a factor is one of an attribute of so many levels."""
+    matrices = factor.matrices if isinstance(factor, Line) else (factor,)
+    whole = factor.shape.padded if isinstance(factor, Line) else factor.shape[-1]
+    right = whole >= levels and factor.levels == levels if isinstance(factor, Line) else whole == levels
+    return right and all(
+        m.dtype == np.int64 and m.ndim == 2 and np.abs(m).max(initial=0) < 2**31 and not m.sum(axis=1).any()
+        for m in matrices
+    )
 
 
-def subspace_weights(
-    queries: Sequence[Query],
-    moments: Mapping[int, Floats],
-    weights: Floats | None = None,
-    *,
-    absolute: bool = True,
-) -> dict[Axes, float]:
-    r"""
-    Expected weight of each subspace, for `design_marginals`.
-
-    Parameters
-    ----------
-    queries : sequence of m Query
-        Typical queries: predicted ones, or a sample.
-    weights : (m,) array, optional
-        :math:`\lambda_q`, expected count of each query; one each if absent.
-    absolute : bool
-        For the least mean absolute error, by reweighting with 1/deviation; else the least mean variance.
-
-    Returns
-    -------
-    mapping of set of axes to float
-        :math:`a_s=\sum_q\lambda_qv_s(q)`; subspaces in which no query has a part are left out.
-    """
-    sets, variances = subspace_variances(queries, moments)
-    given = np.ones(len(queries)) if weights is None else np.asarray(weights, dtype=float)
-    variances[variances < 1e-24 * variances.max(axis=1, keepdims=True)] = 0.0
-    weigh = given
-    for _ in range(_ROUNDS if absolute else 1):
-        total = weigh @ variances
-        root = np.sqrt(total)
-        inverse = np.divide(root.sum(), root, out=np.zeros_like(root), where=root > 0)
-        deviation = np.sqrt(variances @ inverse)
-        weigh = np.divide(given, deviation, out=np.zeros_like(given), where=deviation > 0)
-    return {axes: float(a) for axes, a in zip(sets, total, strict=True) if a > 0}
+def _within(
+    levels: npt.NDArray[np.integer], low: int, high: int, *, ascending: bool
+) -> slice | npt.NDArray[np.bool_]:
+    """Where levels are from `low` up to `high`."""
+    if ascending:
+        return slice(*np.searchsorted(levels, [low, high]).tolist())
+    return (levels >= low) & (levels < high)
 
 
-def parts(
-    query: Query, roots: Mapping[int, Floats], sets: Sequence[Axes] | None = None
-) -> dict[Axes, Floats]:
-    r"""
-    The query seen by each subspace: :math:`\bigotimes_{i\in s}H_iq\bigotimes_{i\notin s}` mean.
-
-    Parameters
-    ----------
-    roots : mapping of axis to (rows, levels) array
-        :math:`H_i` with :math:`H_i^\top H_i=C_i^+`; one for each axis of a wanted set.
-    sets : sequence of sets of axes, optional
-        The wanted subsets of the query's axes; all of them if absent.  A part's variance is its squared
-        norm over :math:`m_s`.
-    """
-    axes = query.axes
-    sets = subsets(axes) if sets is None else sets
-    inside, outside = {}, {}
-    weights = tensor_of(query).astype(float)
-    for axis, labels, classes in zip(axes, query.labels, weights.shape, strict=True):
-        sizes = np.bincount(labels, minlength=classes)
-        outside[axis] = (sizes / len(labels))[np.newaxis]
-        if axis in roots:
-            grouped = np.zeros((classes, len(labels)))
-            grouped[labels, np.arange(len(labels))] = 1
-            inside[axis] = roots[axis] @ grouped.T
-    found: dict[Axes, Floats] = {}
-    for wanted in sets:
-        tensor = weights
-        for axis in axes:  # contracting the first axis puts its result last
-            tensor = np.tensordot(tensor, inside[axis] if axis in wanted else outside[axis], axes=(0, 1))
-        found[wanted] = tensor
-    return found
-
-
-def subsets(axes: Axes) -> list[Axes]:
-    """All subsets of some axes, small ones first."""
-    return [s for size in range(len(axes) + 1) for s in itertools.combinations(axes, size)]
-
-
-def tensor_of(query: Query) -> Ints:
-    """The weights of a query with exactly one axis for each attribute that it names."""
-    return query.weights.reshape(query.weights.shape[: len(query.axes)])
-
-
-def strategy_of(levels: int, moment: Floats | None) -> Floats:
-    """
-    The strategy A of one attribute's centred functions, (levels - 1, levels), largest column norm one.
-
-    `moment` is the second moment of the functions that queries are made of; single levels if None.
-    """
-    if moment is None:
-        moment = np.eye(levels)
-    if moment.shape != (levels, levels) or not np.isfinite(moment).all():
-        raise DomainError(f"a second moment of {levels} levels is a finite ({levels}, {levels}) matrix")
-    return _strategy(np.ascontiguousarray(moment, dtype=float).tobytes(), levels)
-
-
-@lru_cache(maxsize=256)
-def _strategy(moment: bytes, levels: int) -> Floats:
-    gram = np.frombuffer(moment).reshape(levels, levels)
-    centre = np.eye(levels) - 1 / levels
-    centred = centre @ gram @ centre
-    spread = np.trace(centred) / (levels - 1)
-    mixed = centred / spread + _FLOOR * centre if spread > 1e-12 * np.trace(gram) else centre
-    strategy = optimize_gram((mixed + mixed.T) / 2, gap=1e-4).strategy
-    strategy.setflags(write=False)
-    return strategy
-
-
-def root_of(factor: npt.NDArray[np.generic]) -> Floats:
-    r"""H with :math:`H^\top H=(A^\top A)^+`, (rows, levels)."""
-    with blas_threads(len(factor)):
-        return np.asarray(np.linalg.pinv(factor.astype(float)).T)
-
-
-def _rounded(strategy: Floats, bits: int) -> Ints:
-    """The strategy in steps of 2^-bits; each row still sums to zero, by moving its worst roundings."""
-    scaled = strategy * 2.0**bits
-    rounded = np.rint(scaled).astype(np.int64)
-    for row, ideal in zip(rounded, scaled, strict=True):
-        excess = int(row.sum())
-        worst = np.argsort((ideal - row) * np.sign(excess))[: abs(excess)]
-        row[worst] -= int(np.sign(excess))
-    return rounded
-
-
-def _largest_square(factor: Ints) -> int:
-    """Largest squared column norm, exact."""
-    top = int(np.abs(factor).max())
-    exact = factor.astype(object) if top * top * len(factor) >= 2**62 else factor
-    return int((exact * exact).sum(axis=0).max())
-
-
-def _dense(marginal: Marginal, axes: Axes, domain: Domain) -> Ints:
-    """Counts as a tensor over the levels of `axes`."""
-    tensor = np.zeros(tuple(domain.shape[axis] for axis in axes), dtype=np.int64)
+def _dense(marginal: Marginal, axes: Axes, sizes: tuple[int, ...]) -> Ints:
+    """Counts as a tensor over so many levels of each of `axes`."""
+    tensor = np.zeros(sizes, dtype=np.int64)
     if not axes:
         return np.asarray(marginal.counts.sum(dtype=np.int64))
     np.add.at(tensor, tuple(marginal.levels[axis] for axis in axes), marginal.counts)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
+from laprasdp.queries.columns import joint_classes
 from laprasdp.queries.query import Query
 from laprasdp.strategy.terms import terms
 from laprasdp.strategy.threads import blas_threads
@@ -36,7 +37,7 @@ class Patterns:
         The attributes that any query names, ascending.
     sizes : tuple of int
         Joint classes of each: levels that no query tells apart are one class.
-    labels : tuple of (levels,) int arrays
+    labels : tuple of (levels,) int arrays or Runs
         The class of each level.
 
     Notes
@@ -47,27 +48,23 @@ class Patterns:
     def __init__(self, queries: Sequence[Query]) -> None:
         self.axes = tuple(sorted({axis for query in queries for axis in query.axes}))
         self.count = len(queries)
-        labels, firsts = [], []
-        for axis in self.axes:
-            named = [query.labels[query.axes.index(axis)] for query in queries if axis in query.axes]
-            _, first, classes = np.unique(np.stack(named), axis=1, return_index=True, return_inverse=True)
-            labels.append(classes.reshape(-1))
-            firsts.append(first)
-        self.labels, self.sizes = tuple(labels), tuple(map(len, firsts))
         found = [terms(query) for query in queries]
         self.owner = np.repeat(np.arange(self.count), [len(each.coefficients) for each in found])
         self._scale = np.concatenate([each.coefficients for each in found])
-        self._factors = [  # (classes, terms) for each axis
-            np.concatenate(
-                [
-                    each.factors[axis][:, first].T if axis in each.factors else np.ones((len(first), t))
-                    for each in found
-                    for t in (len(each.coefficients),)
-                ],
-                axis=1,
-            )
-            for axis, first in zip(self.axes, firsts, strict=True)
-        ]
+        self._factors, labels = list[Floats](), []  # (classes, terms) for each axis
+        for axis in self.axes:
+            named = [query.steps[query.axes.index(axis)] for query in queries if axis in query.axes]
+            classes, joint = joint_classes(named)
+            labels.append(joint)
+            columns = iter(classes.T)  # the class of each joint class, for each query that names the axis
+            table = []
+            for query, each in zip(queries, found, strict=True):
+                own = next(columns) if axis in query.axes else None
+                wide = len(each.coefficients)
+                plain = own is None or axis not in each.factors
+                table.append(np.ones((len(classes), wide)) if plain else each.factors[axis].values[:, own].T)
+            self._factors.append(np.concatenate(table, axis=1))
+        self.labels, self.sizes = tuple(labels), tuple(map(len, self._factors))
         self._plain = len(self.owner) == self.count  # one term a query
 
     def random(self, count: int, rng: np.random.Generator) -> Cells:

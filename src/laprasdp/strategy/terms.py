@@ -8,14 +8,33 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
-from laprasdp.strategy.kronecker import tensor_of
+from laprasdp.queries.runs import Labels, class_sizes, unpacked
+from laprasdp.strategy.subspaces import tensor_of
+
+
+class Functions(NamedTuple):
+    """Functions of the levels of one attribute, that agree on the levels of a class."""
+
+    labels: Labels
+    values: Floats  # (t, classes)
+
+    @property
+    def means(self) -> Floats:
+        """(t,) their means over the levels."""
+        sizes = class_sizes(self.labels, self.values.shape[1])
+        return np.asarray(self.values @ (sizes / sizes.sum()))
+
+    @property
+    def written(self) -> Floats:
+        """(t, levels) their values."""
+        return np.asarray(self.values[:, unpacked(self.labels)])
 
 
 class Terms(NamedTuple):
     """A query as a sum of products of one function an attribute."""
 
     coefficients: Floats  # (t,)
-    factors: dict[int, Floats]  # axis to (t, levels); 1 on the axes left out
+    factors: dict[int, Functions]  # by axis; 1 on the axes left out
 
 
 def terms(query: Query) -> Terms:
@@ -32,8 +51,13 @@ def terms(query: Query) -> Terms:
     used = np.asarray(fibres.any(axis=-1))
     if not used.any():
         return Terms(np.zeros(1), {})
-    factors = {query.axes[along]: fibres[used].astype(float)[:, query.labels[along]]}
+    factors = {
+        query.axes[along]: Functions(
+            query.steps[along], fibres[used].astype(float).reshape(-1, fibres.shape[-1])
+        )
+    }
     others = [place for place in range(weights.ndim) if place != along]
     for column, place in zip(np.argwhere(used).T, others, strict=True):
-        factors[query.axes[place]] = (query.labels[place] == column[:, np.newaxis]).astype(float)
+        chosen = (np.arange(weights.shape[place]) == column[:, np.newaxis]).astype(float)
+        factors[query.axes[place]] = Functions(query.steps[place], chosen)
     return Terms(np.ones(np.count_nonzero(used)), factors)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from laprasdp.errors import BudgetError, BudgetExhausted, LedgerError, UnknownAnalyst
 from laprasdp.ledger.claim import check_claim
+from laprasdp.ledger.once import Once
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.accounting import accounting_named
@@ -39,6 +40,7 @@ class State:
 
     def __init__(self, policy: Policy, caps: Mapping[str, float]) -> None:
         self.policy, self.filter = policy, policy.accounting.filter()
+        self.once = Once()
         self.position = 0
         self.raised = False  # since the last release that no statement asked for
         self._caps = {analyst: (epsilon, self._cap(analyst, epsilon)) for analyst, epsilon in caps.items()}
@@ -114,6 +116,7 @@ class State:
         """
         entry, analyst, policy = kept.entry, kept.stamp.analyst, self.policy
         try:
+            entry = self.once.known(entry)
             if self._owed != (isinstance(entry, Reply) and entry.measured):
                 raise LedgerError("a release and the reply that it was made for do not stand together")
             check_claim(entry, policy.accounting, policy.setting.unit.max_rows)
@@ -125,6 +128,7 @@ class State:
                 if entry.old != self.budget:
                     raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
                 self.filter.widen(entry.new)
+            self.once.record(entry)
             policy.learn(entry)
             self.raised = isinstance(entry, Raise) or (
                 self.raised and not (isinstance(entry, Release) and entry.opening)

@@ -60,7 +60,8 @@ class Choice:
     position : int
         How many entries that were.
     due : Grant or None
-        What is released before the statement, whatever it is; nothing else is decided then.
+        What is released before the statement, whatever it is, or drawn of what was charged before, so that
+        it can be answered; nothing else is decided then.
     weighed : pair of known and grant, Refusal or None
         What is known of each query that is not zero, and the grant for the others; or why there is none.
     flaw : str
@@ -82,7 +83,7 @@ def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choic
     **Privacy.**  A function of the state: no table is at hand.
     """
     try:
-        due = state.policy.due()
+        due = state.policy.due() or state.policy.due_for([query for query in queries if not query.is_zero])
     except BudgetExhausted as error:
         return Choice(state.position, flaw=str(error))
     return Choice(state.position, due, _weigh(state, queries, analyst) if due is None else None)
@@ -154,7 +155,8 @@ class Turn:
         choice = self._choice(queries)
         while choice.due is not None:
             reason: Reason = "opening" if opening else "raise" if self._state.raised else "batch"
-            released.append(Released(reason, choice.due.charge.price))
+            if choice.due.charge.units:
+                released.append(Released(reason, choice.due.charge.price))
             self.append(self._released(choice.due, opening=True))
             choice = choose(self._state, queries, self.analyst)
         if choice.flaw:
@@ -187,7 +189,7 @@ class Turn:
     def _released(self, grant: Grant, *, opening: bool) -> Release:
         """Measure what the filter admits in this transaction."""
         self._state.filter.check(grant.charge)
-        measurement = grant.measurement
+        self._state.once.check(measurement := grant.measurement)
         return Release(measurement, self.measure(measurement), grant.charge, grant.allowance, opening)
 
 

@@ -1,0 +1,120 @@
+"""Labels of the levels of one attribute, kept as runs of equal labels where those are far fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+LONG = 4_096
+"""Levels above which labels are kept as runs, if there are few of them."""
+
+_MANY = 16  # levels a run, on average, from which on runs are few
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """
+    One label for each of some levels.
+
+    Attributes
+    ----------
+    size : int
+        Levels.
+    starts : (k,) int64 array
+        Where each run begins, ascending from 0.
+    values : (k,) int array
+        Its label.
+
+    Examples
+    --------
+    >>> runs = runs_of(np.array([3, 3, 3, 5, 5]))
+    >>> runs.starts.tolist(), runs.values.tolist(), runs.array().tolist()
+    ([0, 3], [3, 5], [3, 3, 3, 5, 5])
+    """
+
+    size: int
+    starts: npt.NDArray[np.int64]
+    values: Array
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """(k,) levels of each run."""
+        return np.diff(self.starts, append=self.size)
+
+    def array(self) -> Array:
+        """(size,) labels, read-only."""
+        labels = np.repeat(self.values, self.lengths)
+        labels.setflags(write=False)
+        return labels
+
+    def at(self, levels: Array) -> Array:
+        """Labels of some levels."""
+        return np.asarray(self.values[np.searchsorted(self.starts, levels, side="right") - 1])
+
+
+Labels = Array | Runs
+
+
+def runs_of(labels: Labels) -> Runs:
+    """The runs of labels, none beside its equal."""
+    if isinstance(labels, Runs):
+        kept = np.flatnonzero(np.append(True, labels.values[1:] != labels.values[:-1]))
+        return Runs(labels.size, labels.starts[kept], labels.values[kept])
+    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
+    return Runs(len(labels), starts, labels[starts])
+
+
+def packed(labels: Labels) -> Labels:
+    """The same labels as runs where they are long and their runs are few."""
+    if isinstance(labels, Runs) or len(labels) <= LONG:
+        return labels
+    found = runs_of(labels)
+    return found if _MANY * len(found.starts) <= found.size else labels
+
+
+def unpacked(labels: Labels) -> Array:
+    """The same labels as an array."""
+    return labels.array() if isinstance(labels, Runs) else labels
+
+
+def together(each: Sequence[Labels]) -> tuple[npt.NDArray[np.int64] | None, list[Array]]:
+    """
+    Several labellings of the same levels, on runs where none of them changes.
+
+    Returns
+    -------
+    starts : (k,) int64 array or None
+        Where the runs begin; None where every level is its own.
+    labels : list of (k,) int arrays
+    """
+    if not any(isinstance(labels, Runs) for labels in each):
+        return None, [unpacked(labels) for labels in each]
+    if all(isinstance(labels, Runs) for labels in each):
+        starts = np.unique(np.concatenate([runs.starts for runs in each if isinstance(runs, Runs)]))
+        return starts, [runs.at(starts) for runs in each if isinstance(runs, Runs)]
+    return None, [unpacked(labels) for labels in each]
+
+
+def labels_at(labels: Labels, levels: Array) -> Array:
+    """The labels of some levels."""
+    return labels.at(levels) if isinstance(labels, Runs) else np.asarray(labels[levels])
+
+
+def relabelled(labels: Labels, names: Array) -> Labels:
+    """Each level with the name of its class."""
+    if isinstance(labels, Runs):
+        return Runs(labels.size, labels.starts, names[labels.values])
+    return np.asarray(names[labels])
+
+
+def class_sizes(labels: Labels, classes: int = 0) -> npt.NDArray[np.int64]:
+    """Levels of each class; at least so many classes."""
+    if isinstance(labels, Runs):
+        return np.bincount(labels.values, labels.lengths, classes).astype(np.int64)  # exact below 2^53
+    return np.bincount(labels, minlength=classes)
