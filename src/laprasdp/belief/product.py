@@ -12,14 +12,19 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.basis import Basis, moved
 from laprasdp.belief.direct import Direct, centred
+from laprasdp.belief.groups import GroupPrior
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
+from laprasdp.strategy.block import Block, block_of
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.terms import Terms, terms
@@ -28,39 +33,7 @@ from laprasdp.strategy.threads import blas_threads
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
 _FLOOR = 1e-15  # share of a prior variance that rows leave at least
 _BLOCK = 2**20  # pairs of terms looked at together
-
-
-class _Basis:
-    """Queries in a stack of terms that grows; a copy shares the arrays until it grows itself."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.factors = [np.zeros((0, n)) for n in sizes]  # (room, levels) less the mean; 0 if not named
-        self.means, self.coefficients = np.zeros((len(sizes), 0)), np.zeros(0)  # (axes, room), (room,)
-        self.starts: list[int] = []
-        self.terms, self.owned = 0, True
-
-    def add(self, found: Terms) -> None:
-        end = self.terms + len(found.coefficients)
-        if end > len(self.coefficients) or not self.owned:
-            room, used = 2 * end, slice(self.terms)
-            self.factors = [_moved(array[used], (room, array.shape[1])) for array in self.factors]
-            self.means = _moved(self.means[:, used], (len(self.means), room))
-            self.coefficients = _moved(self.coefficients[used], (room,))
-            self.owned = True
-        new = slice(self.terms, end)
-        self.means[:, new] = 1
-        for axis, factor in found.factors.items():
-            mean = factor.mean(axis=1)
-            self.means[axis, new] = mean
-            self.factors[axis][new] = factor - mean[:, np.newaxis]
-        self.coefficients[new] = found.coefficients
-        self.starts.append(self.terms)
-        self.terms = end
-
-    def copy(self) -> _Basis:
-        other = copy.copy(self)
-        other.starts, other.owned = list(self.starts), False
-        return other
+_PAIRS = 2**22  # groups times terms looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +80,9 @@ class ProductBelief:
     projected out, which is exact for an improper prior on it.  Such a query q is also known from a
     measurement of 2q less the number of rows, of which the prior knows.
 
+    Many groups of one statement are kept as a `Block` beside the rows.  Its noise is independent of theirs,
+    so what both say of a query is joined by inverse variances, exactly; of other queries it says nothing.
+
     References
     ----------
     ResidualPlanner, arXiv:2305.08175 (2023), for the prior; Rasmussen, Williams.  Gaussian processes for
@@ -118,7 +94,7 @@ class ProductBelief:
         self._roots = {axis: root_of(factor) for axis, factor in prior.factors.items()}
         self._inverses = {axis: root.T @ root for axis, root in self._roots.items()}
         self._released: dict[Axes, Floats] | None = None
-        self._basis = _Basis(prior.domain.shape)
+        self._basis = Basis(prior.domain.shape)
         self._places: dict[str, int] = {}
         self._queries: list[Query] = []
         self._expected: Floats = np.zeros(0)  # (b,) prior means of the basis queries
@@ -127,6 +103,7 @@ class ProductBelief:
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
         self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
         self._direct: dict[str, Direct] = {}
+        self._blocks: list[Block] = []
         self._releases = 0
 
     @property
@@ -154,19 +131,69 @@ class ProductBelief:
             raise TypeError("a belief learns from Rows and from the prior that it was made with")
         scale = 1 / np.sqrt(measurement.noise_variance)
         drawn = np.full(measurement.draws, np.nan) if values is None else np.asarray(values) * scale
-        self._learn_rows(measurement, measurement.coefficients * scale, drawn)
+        block = block_of(measurement, drawn / scale)
+        if block is not None:
+            self._blocks.append(block)
+        else:
+            self._learn_rows(measurement, measurement.coefficients * scale, drawn)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """Unbiased value (NaN after a rehearsal) and exact variance, or None where nothing is known."""
+        mean, variance = self._by_rows(query)
+        for found in (block.find(query) for block in self._blocks):
+            if found is not None:
+                mean, variance = _joined(mean, variance, found.value, found.variance)
+        return (float(mean), float(variance)) if variance < np.inf else None
+
+    def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
+        """`estimate` of each query; of groups all at once."""
+        if not isinstance(queries, Groups):
+            return [self.estimate(query) for query in queries]
+        means, variances = self._groups_by_rows(queries)
+        for block in self._blocks:
+            means, variances = _joined(means, variances, *block.find_each(queries))
+        pairs = zip(means.tolist(), variances.tolist(), strict=True)
+        return [pair if pair[1] < np.inf else None for pair in pairs]
+
+    def _by_rows(self, query: Query) -> tuple[float, float]:
+        """Value and variance of a query from everything but blocks; infinite where nothing is known."""
         if not self.covers(query):
             own = self._own(query)
             if own is None:
-                return None
+                return 0.0, np.inf
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
         mean, variance = self._prior(query)
         seen = self._seen(query)
         return mean + float(seen @ self._surprise), _left(variance, seen)
+
+    def _groups_by_rows(self, groups: Groups) -> tuple[Floats, Floats]:
+        """(g,) values and (g,) variances of groups from everything but blocks."""
+        means, variances = np.zeros(len(groups)), np.full(len(groups), np.inf)
+        for _, where in groups.slices:
+            if not self.covers(groups[int(where[0])]):
+                for place in where.tolist() if self._direct else ():
+                    means[place], variances[place] = self._by_rows(groups[place])
+                continue
+            step = max(1, _PAIRS // max(self._basis.terms, 1))
+            for part in (where[i : i + step] for i in range(0, len(where), step)):
+                means[part], variances[part] = self._spanned(groups.at(part))
+        return means, variances
+
+    def _spanned(self, groups: Groups) -> tuple[Floats, Floats]:
+        """Values and variances of groups that the prior spans, from the prior and the rows."""
+        prior, basis = GroupPrior(groups, self.prior, self._roots), self._basis
+        means = np.full(len(groups), np.nan) if self._released is None else prior.means(self._released)
+        before = variances = prior.variances()
+        if self.rows:
+            factors = [factor[: basis.terms] for factor in basis.factors]
+            kept = basis.means[:, : basis.terms], basis.coefficients[: basis.terms]
+            joint = np.add.reduceat(prior.covariances(self._inverses, factors, *kept), basis.starts, axis=1)
+            with blas_threads(min(len(groups), self.rows)):
+                seen = joint @ self._factor.T
+                means = means + seen @ self._surprise
+            variances = np.maximum(before - np.einsum("ij,ij->i", seen, seen), before * _FLOOR)
+        return means, variances
 
     def variance(self, query: Query) -> float:
         """Exact variance of `query`, in squared records; infinite where nothing is known."""
@@ -176,7 +203,7 @@ class ProductBelief:
     def prepare(self, queries: Sequence[Query]) -> Prepared:
         """The part of a joint covariance that no row changes; good for every belief with this prior."""
         known = [i for i, query in enumerate(queries) if self.covers(query)]
-        found, basis = [terms(queries[i]) for i in known], _Basis(self.prior.domain.shape)
+        found, basis = [terms(queries[i]) for i in known], Basis(self.prior.domain.shape)
         for each in found:
             basis.add(each)
         before = self._joint(found, basis)
@@ -193,14 +220,44 @@ class ProductBelief:
         (m, m) array
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
+            Of prepared queries as far as rows tell, without blocks.
         """
+        joint = self._covariance(queries)
+        if isinstance(queries, Prepared) or not self._blocks:
+            return joint
+        shares, variances = np.isfinite(joint.diagonal()).astype(float), joint.diagonal().copy()
+        noise = list[Floats]()
+        for block in self._blocks:
+            taken = [block.weights(query) for query in queries]
+            known = np.array([weights is not None for weights in taken])
+            if not known.any():
+                continue
+            wide = np.full(len(queries), np.inf)
+            weights = np.stack([each for each in taken if each is not None])
+            wide[known] = np.einsum("ij,ij->i", weights, weights) * block.variance
+            after = _joined(0.0, variances, 0.0, wide)[1]
+            kept = np.divide(after, variances, out=np.zeros(len(queries)), where=np.isfinite(variances))
+            new = np.divide(after, wide, out=np.zeros(len(queries)), where=known)
+            shares, noise = shares * kept, [part * kept[:, np.newaxis] for part in noise]
+            spread = np.zeros((len(queries), weights.shape[1]))
+            spread[known] = weights * (new[known] * math.sqrt(block.variance))[:, np.newaxis]
+            noise.append(spread)
+            variances = after
+        joint = np.where(np.outer(shares, shares) > 0, joint, 0.0) * np.outer(shares, shares)
+        for spread in noise:
+            joint += spread @ spread.T
+        np.fill_diagonal(joint, variances)
+        return joint
+
+    def _covariance(self, queries: Sequence[Query] | Prepared) -> Floats:
+        """The same as far as rows tell."""
         asked = queries if isinstance(queries, Prepared) else self.prepare(queries)
         queries, known = asked.queries, asked.known
         joint = np.zeros((len(queries), len(queries)))
         own = {i: self._own(query) for i, query in enumerate(queries) if i not in set(known)}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
-            beside = self.covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
+            beside = self._covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
             with_basis = self._joint(asked.terms, self._basis)
@@ -234,7 +291,7 @@ class ProductBelief:
         other = copy.copy(self)
         other._basis, other._owned = self._basis.copy(), False
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
-        other._direct = dict(self._direct)
+        other._direct, other._blocks = dict(self._direct), list(self._blocks)
         return other
 
     def _own(self, query: Query) -> Direct | None:
@@ -271,7 +328,7 @@ class ProductBelief:
         with blas_threads(1):
             return np.asarray(self._factor @ with_basis)
 
-    def _joint(self, asked: Sequence[Terms], basis: _Basis) -> Floats:
+    def _joint(self, asked: Sequence[Terms], basis: Basis) -> Floats:
         """(a, b) prior covariance of each query with each query of a basis."""
         alike, joint = defaultdict[Axes, list[int]](list), np.zeros((len(asked), len(basis.starts)))
         for place, each in enumerate(asked):
@@ -286,7 +343,7 @@ class ProductBelief:
                 np.add.at(joint, owners[part], self._covariances(cut, basis))
         return joint
 
-    def _covariances(self, asked: Terms, basis: _Basis) -> Floats:
+    def _covariances(self, asked: Terms, basis: Basis) -> Floats:
         """(t, b) prior covariance of some terms over the same axes with each query of a basis."""
         count, axes = basis.terms, sorted(asked.factors)
         base = np.ones(count)
@@ -310,7 +367,7 @@ class ProductBelief:
 
     def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
         """Give each query without prior its own estimate, and project it out of the rows for the rest."""
-        queries = measurement.queries
+        queries = tuple(measurement.queries)
         spanned = np.array([self.covers(query) for query in queries])
         open_ = np.flatnonzero(~spanned)
         if len(open_):
@@ -342,7 +399,7 @@ class ProductBelief:
         places, b = [self._places[query.key] for query in queries], len(self._queries)
         self._log.append((places, rows, values))
         if not self._owned or k + r > len(self._whitened) or b > self._whitened.shape[1]:
-            self._whitened, self._owned = _moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
+            self._whitened, self._owned = moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
         prior = self._joint(asked, self._basis)  # (b', b)
         old = self._whitened[:k, :b]
         with blas_threads(min(k + 1, r)):
@@ -379,6 +436,14 @@ class ProductBelief:
         self._fresh = self.rows
 
 
+def _joined(one: Any, spread: Any, other: Any, wide: Any) -> tuple[Any, Any]:
+    """Two independent estimates of one number joined by inverse variances, of which one may be infinite."""
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isinf(wide), 1.0, np.where(np.isinf(spread), 0.0, wide / (spread + wide)))
+        joint = np.where(np.isinf(spread), wide, np.where(share > 0, spread * share, 0.0))
+    return np.where(share > 0, one, 0.0) * share + np.where(share < 1, other, 0.0) * (1 - share), joint
+
+
 def _left(prior: float, seen: Floats) -> float:
     """Variance that rows leave; rounding never makes it smaller than the prior's own."""
     return max(prior - float(seen @ seen), prior * _FLOOR)
@@ -389,11 +454,6 @@ def _wide(places: list[int], rows: Floats, count: int) -> Floats:
     wide = np.zeros((len(rows), count))
     np.add.at(wide.T, places, rows.T)
     return wide
-
-
-def _moved(array: Floats, shape: tuple[int, ...]) -> Floats:
-    """The array in the corner of a larger one."""
-    return np.pad(array, [(0, wide - size) for size, wide in zip(array.shape, shape, strict=True)])
 
 
 def _has_part(query: Query, subset: Axes) -> bool:
