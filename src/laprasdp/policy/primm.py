@@ -121,6 +121,8 @@ class Primm(Policy):
         places = [place for place, query in enumerate(queries) if known[query] is None]
         if not (self._opened and places):
             return known
+        if len(places) == 1:  # for one, there may be a better row than itself
+            return known | {queries[places[0]]: self.recall(queries[places[0]])}
         missing = queries.at(places)
         found = self.belief.estimates(missing)
         before = np.array([np.inf if each is None else each[1] for each in found])

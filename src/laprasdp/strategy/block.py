@@ -50,8 +50,7 @@ class Block:
 
     def weights(self, query: Query) -> Floats | None:
         """(n,) how often `query` takes each group, in C order of all levels; None if it is no combination."""
-        by, whole = set(self.groups.by), set(self.groups.whole.axes)
-        if not whole - by <= set(query.axes) <= whole | by:
+        if not set(query.axes) <= set(self.groups.axes):
             return None
         found = self.groups.shares(query)
         if found is None or found[1].any() or found[0][~self._there].any():
