@@ -23,6 +23,7 @@ from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Filter
+from laprasdp.queries.groups import chosen, gathered
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.record.entries import Refusal, Release, Reply
@@ -125,19 +126,19 @@ def statement_errors(policy: Policy, asked: Sequence[Sequence[Query]]) -> list[l
     errors: list[list[float | None]] = []
     for queries in asked:
         _open(policy, spent)
-        known = {query: policy.recall(query) for query in queries}
-        missing = [query for query, estimate in known.items() if estimate is None]
+        known = policy.recall_of(queries)
+        missing = chosen(queries, [place for place, query in enumerate(queries) if known[query] is None])
         if missing:
             try:
                 grant = policy.grant(missing)
                 spent.spend(grant.charge)
             except BudgetExhausted as refusal:
-                policy.learn(Refusal(tuple(queries), str(refusal)))
+                policy.learn(Refusal(gathered(queries), str(refusal)))
                 errors.append([None] * len(queries))
                 continue
             policy.learn(_silent(grant, opening=False))
-            known |= {query: policy.latest(query) for query in missing}
-        policy.learn(Reply(tuple(queries), tuple(known[query] for query in queries), bool(missing)))
+            known |= policy.latest_of(missing)
+        policy.learn(Reply(gathered(queries), tuple(known[query] for query in queries), bool(missing)))
         found = [known[query] for query in queries]
         errors.append([None if estimate is None else estimate.expected_error for estimate in found])
     return errors

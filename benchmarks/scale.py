@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import laprasdp as lp
 from benchmarks.accuracy import one_thread
+from benchmarks.groups import POLICIES, SHAPES, row
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.rollout import play
@@ -47,7 +48,7 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
         with the whole stream predicted; None, not known, half of it predicted; 0, no predictions),
         predicted_mae, unexpected_mae, planned_unexpected_mae (ranges of two attributes), independent_mae,
         design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
-        ask_p99_ms, peak_mib.  Times are of the processor.
+        ask_p99_ms, peak_mib.  Times are of the processor.  For the axis "groups" see `benchmarks.groups.row`.
     """
     attributes = (4, 10, 15) if quick else ATTRIBUTES
     sizes = (1_000,) if quick else SIZES
@@ -61,6 +62,10 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
                 continue
             with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:  # its memory is its own
                 yield pool.submit(_row, axis, value, wide, count, overlap).result()
+    for groups in (100, 10_000) if quick else SHAPES:
+        for policy in POLICIES[:2] if quick else POLICIES:
+            with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:
+                yield pool.submit(row, groups, policy).result()
 
 
 def _row(axis: str, value: int, wide: int, count: int, overlap: float | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.gaussian import mean_absolute
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.plan import Plan, make_plan
@@ -34,7 +35,7 @@ FIVE += ("UNIQUE_CARRIER = 'AA'",)
 SETS = (5, 100, 1_000)
 CARRIER, STATE, DELAY, DISTANCE = "UNIQUE_CARRIER", "ORIGIN_STATE_ABR", "ARR_DELAY", "DISTANCE"
 
-Statement = tuple[Query, ...]
+Statement = tuple[Query, ...] | Groups
 
 
 def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
@@ -208,17 +209,11 @@ def _groups(*wanted: str) -> Any:
 
     def draw(domain: Domain, predicted: Statement, rng: np.random.Generator) -> Iterator[Statement]:
         where = DELAY if DELAY not in wanted else DISTANCE
-        sizes = [range(domain[name].size) for name in wanted]
+        by = tuple(sorted(domain.axis(name) for name in wanted))
+        count = math.prod(domain.shape[axis] for axis in by)
         while True:
-            chosen = _range(domain, where, rng)
-            yield tuple(
-                _of(
-                    domain,
-                    **{n: np.arange(domain[n].size) == v for n, v in zip(wanted, values, strict=True)},
-                    **{where: chosen},
-                )
-                for values in itertools.product(*sizes)
-            )
+            whole = _of(domain, **{where: _range(domain, where, rng)})
+            yield Groups(whole, by, np.arange(count))
 
     return draw
 

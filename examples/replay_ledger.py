@@ -23,16 +23,20 @@ WHOLE, WHOLES, TEXT = (int, str), (list, dict), (str, type(None))
 KEYS = {
     "stamp": {"position": int, "at": str, "analyst": TEXT, "statement": TEXT, "kind": str},
     "release": {"measurement": dict, "noisy": WHOLES, "charge": dict, "allowance": WHOLE, "opening": bool},
-    "reply": {"queries": list, "answers": list, "measured": bool},
-    "refusal": {"queries": list, "reason": str, "counted": bool},
+    "reply": {"answers": list, "measured": bool},
+    "refusal": {"reason": str, "counted": bool},
     "raise": {"old": dict, "new": dict},
     "answer": {"value": float, "variance": float, "source": str, "law": str, "parts": float},
     "budget": {"epsilon": float, "delta": float},
     "function": {"classes": dict, "shape": list, "weights": WHOLES},
     "matrix": {"shape": list, "values": WHOLES},
     "noise": {"bits": int, "law": str, "scale": WHOLE},
-    "one by one": {"queries": list, "multiple": WHOLE},
-    "combined": {"queries": list, "matrix": dict},
+    "queries": {"queries": list},
+    "groups": {"groups": dict},
+    "cut": {"whole": dict, "by": list, "levels": list, "places": WHOLES},
+    "version": {"format": int},
+    "one by one": {"multiple": WHOLE},
+    "combined": {"matrix": dict},
     "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
     "gaussian": {"amounts": dict, "draws": int, "pure": bool},
     "basic": {"epsilon": WHOLE, "delta": WHOLE, "draws": int},
@@ -89,11 +93,36 @@ class Function:
     def __init__(self, classes, shape, weights):
         self.classes, self.shape, self.weights = classes, shape, weights
 
+    @property
+    def key(self):
+        return tuple((name, *labels) for name, labels in self.classes.items()), tuple(self.weights)
+
     def at(self, cell):
         place = 0
         for (name, labels), size in zip(self.classes.items(), self.shape, strict=False):
             place = place * size + labels[cell[name]]
         return self.weights[place]
+
+
+def simplest(function):
+    """The same function in its one canonical form."""
+    classes, shape, weights = dict(function.classes), list(function.shape), list(function.weights)
+    for name in function.classes:
+        axis = list(classes).index(name)
+        inner = math.prod(shape[axis + 1 :])
+        slices = [[] for _ in range(shape[axis])]
+        for place, weight in enumerate(weights):
+            slices[place // inner % len(slices)].append(weight)
+        kept = list(dict.fromkeys(tuple(slices[label]) for label in dict.fromkeys(classes[name])))
+        classes[name] = [kept.index(tuple(slices[label])) for label in classes[name]]
+        shape[axis] = len(kept)
+        weights = [
+            kept[place // inner % len(kept)][place // inner // len(kept) * inner + place % inner]
+            for place in range(math.prod(shape))
+        ]
+        if len(kept) == 1:
+            del classes[name], shape[axis]
+    return Function(classes, shape, weights)
 
 
 def joint(functions):
@@ -125,7 +154,14 @@ class Replay:
     def look(self, entry):
         """What is wrong with the next entry."""
         kind, owed, turn, fresh, self.fresh = entry["kind"], self.owed, self.turn, self.fresh, {}
-        wants(entry, "stamp", kind)
+        held = entry.get("measurement", entry)
+        grouped = "groups" in held
+        names = ["stamp", kind, *(["version"] if grouped else [])]
+        if kind in ("reply", "refusal"):
+            names.append("groups" if grouped else "queries")
+        wants(entry, *names)
+        if entry.get("format", 2) != 2:
+            raise ValueError("this script knows formats 1 and 2 of an entry")
         stamp = entry["at"], entry["analyst"], entry["statement"]
         self.owed = kind == "release" and not entry["opening"]
         self.turn = stamp if kind == "release" else None
@@ -142,12 +178,58 @@ class Replay:
         elif kind == "raise":
             yield from self.raised(entry)
         else:
-            list(map(self.canonical, entry["queries"]))
+            self.asked(entry)
+
+    def asked(self, form):
+        """What is asked, each query as the only function of its meaning."""
+        if "groups" in form:
+            return self.cut(form["groups"])[0]
+        return list(map(self.canonical, form["queries"]))
+
+    def cut(self, form):
+        """The groups of a whole, and the sum of them."""
+        wants(form, "cut")
+        whole, sizes = self.canonical(form["whole"]), dict(zip(form["by"], form["levels"], strict=True))
+        places, count = integers(form["places"]), math.prod(sizes.values())
+        if not sizes or form["by"] != [name for name in self.names if name in sizes]:
+            raise ValueError("groups are made of attributes in the order of the domain")
+        if any(type(size) is not int or size != self.levels.setdefault(name, size) or size < 1
+               for name, size in sizes.items()):  # fmt: skip
+            raise ValueError("an attribute has another number of levels")
+        if not places or len(set(places)) < len(places) or not 0 <= min(places) <= max(places) < count:
+            raise ValueError("a group is none, or is given twice")
+        chosen, mask = [], [0] * count
+        for place in places:
+            mask[place] = 1
+            chosen.append(self.group(whole, sizes, place))
+        every = simplest(Function({name: list(range(sizes[name])) for name in sizes}, form["levels"], mask))
+        classes, shape, cells = joint([whole, every])
+        if math.prod(shape) > CLASSES:  # then those that are left out are charged, too
+            return chosen, whole
+        return chosen, Function(classes, shape, [whole.at(cell) * every.at(cell) for cell in cells])
+
+    def group(self, whole, sizes, place):
+        """What the whole counts where all levels are those of one place."""
+        own, classes = {}, {}
+        for name in reversed(sizes):
+            place, own[name] = divmod(place, sizes[name])
+        for name in self.names:
+            if sizes.get(name, 1) > 1:
+                classes[name] = [int(level == own[name]) for level in range(sizes[name])]
+            elif name in whole.classes and name not in sizes:
+                classes[name] = whole.classes[name]
+        shape = [max(labels) + 1 for labels in classes.values()]
+        first = [[labels.index(kind) for kind in range(size)] for labels, size in
+                 zip(classes.values(), shape, strict=True)]  # fmt: skip
+        cells = (dict(zip(classes, cell, strict=True)) for cell in itertools.product(*first))
+        inside = [own | cell if all(cell[name] == own[name] for name in cell.keys() & own.keys()) else None
+                  for cell in cells]  # fmt: skip
+        return simplest(Function(classes, shape, [whole.at(cell) if cell else 0 for cell in inside]))
 
     def reply(self, entry, measured):
         """Each answer is possible, is the one given before, and is what was measured if that is one row."""
-        for query, answer in zip(entry["queries"], entry["answers"], strict=True):
-            if (answer is not None) != any(self.canonical(query).weights):
+        for query, answer in zip(self.asked(entry), entry["answers"], strict=True):
+            if (answer is not None) != any(query.weights):
                 yield "an answer is null exactly where a query is 0 on every cell"
             if answer is None:
                 continue
@@ -155,7 +237,7 @@ class Replay:
             possible = answer["source"] in SOURCES and answer["law"] in ("gaussian", "laplace")
             if not possible or not answer["variance"] > 0 or not answer["parts"] > 0.999:
                 yield "no answer has such a variance, law or source"
-            key, said = json.dumps(query), tuple(map(answer.get, ("value", "variance", "law", "parts")))
+            key, said = query.key, tuple(map(answer.get, ("value", "variance", "law", "parts")))
             before, self.shown[key] = self.shown.get(key), said
             if before is None and answer["source"] == "replay":
                 yield "it shows an answer again that was not shown before"
@@ -179,8 +261,8 @@ class Replay:
             variance = 1 / (2 * math.sinh(0.5 / whole(measurement["scale"])) ** 2) / multiple**2
         step /= 2 ** (bits if laplace else 52)
         return {
-            json.dumps(query): (float(value * step), float(variance), measurement["law"], 1.0)
-            for query, value in zip(measurement["queries"], integers(noisy), strict=True)
+            query.key: (float(value * step), float(variance), measurement["law"], 1.0)
+            for query, value in zip(self.asked(measurement), integers(noisy), strict=True)
         }
 
     def raised(self, entry):
@@ -253,7 +335,8 @@ class Replay:
         """How many rows a measurement has, which is possible."""
         kind = "combined" if "matrix" in measurement else "one by one"
         kind = "marginals" if "sets" in measurement else kind
-        wants(measurement, "noise", kind)
+        asked = [] if kind == "marginals" else ["groups" if "groups" in measurement else "queries"]
+        wants(measurement, "noise", kind, *asked)
         laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
         if (not laplace and measurement["law"] != "gaussian") or not 0 <= measurement["bits"] <= 52:
             raise ValueError("there is no such noise or grid")
@@ -267,12 +350,12 @@ class Replay:
             return sum(math.prod(len(factors[name]) for name in names) for names in measurement["sets"])
         if kind == "combined":
             rows = matrix(measurement["matrix"])
-            if len(rows[0]) != len(measurement["queries"]):
+            if len(rows[0]) != len(measurement["queries"]):  # groups are measured one by one
                 raise ValueError("a matrix has not a column for each query")
             return len(rows)
         if whole(measurement["multiple"]) < 1:
             raise ValueError("a multiple is not positive")
-        return len(measurement["queries"])
+        return len(self.asked(measurement)) if asked == ["groups"] else len(measurement["queries"])
 
     def all_of_it(self, amounts):
         """Whether each cell is charged all of μ², in whole units; a few of them doubles cannot tell."""
@@ -314,7 +397,10 @@ class Replay:
 
     def columns(self, measurement, *others):
         """(cell, column of what is measured there) for each combination that anything tells apart."""
-        queries = [self.function(query) for query in measurement["queries"]]
+        if "groups" in measurement:
+            queries = [self.cut(measurement["groups"])[1]]
+        else:
+            queries = [self.function(query) for query in measurement["queries"]]
         rows = matrix(measurement["matrix"]) if "matrix" in measurement else None
         multiple, known = whole(measurement.get("multiple", 1)), {}
         for cell in joint([*queries, *others])[2]:

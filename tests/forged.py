@@ -33,17 +33,20 @@ COUNT = "SELECT COUNT(*) FROM t"
 GROUPS = f"{COUNT} GROUP BY age"
 FEW = [f"{COUNT} WHERE age > 2", f"{COUNT} WHERE age > 0"]
 DENSE = lp.Domain(age=lp.Integers(0, 39))
+MANY = lp.Domain(age=lp.Integers(0, 104), z=lp.Integers(0, 9))  # more groups than are learned as rows
 KINDS: dict[str, dict[str, Any]] = {
     "primm, dense": {"domain": DENSE, "budget": lp.Budget(1.0, 1e-3)},
     "primm": {},
     "primm, pure": {"budget": PURE, "predictions": ()},
     "primm on marginals": {"domain": LARGE},
+    "primm, many groups": {"domain": MANY},
     "primm, repeats pay": {"reading": Reading(repeats="pay")},
     "laplace-counts": {"policy": "laplace-counts"},
     "static, basic": {"policy": "static", "accounting": "basic"},
     "smooth, persons": {"policy": "smooth", "unit": lp.PrivacyUnit("person", 3)},
     "smooth, repeats pay": {"policy": "smooth", "reading": Reading(repeats="pay")},
     "smooth-cache": {"policy": "smooth-cache"},
+    "smooth-cache, many groups": {"policy": "smooth-cache", "domain": MANY},
     "smooth-cache, basic": {"policy": "smooth-cache", "accounting": "basic"},
     "independent, basic": {"policy": "independent", "accounting": "basic", "horizon": 4},
     "independent": {"policy": "independent", "horizon": 4},

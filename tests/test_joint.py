@@ -59,10 +59,10 @@ def test_joint_laws_add_up_where_each_is_known():
     assert math.isclose(found.estimates[2].expected_error, math.sqrt(whole[2, 2] * 2 / math.pi))
 
 
-@pytest.mark.parametrize("missing", ["total", "covariance"])
+@pytest.mark.parametrize("missing", ["total", "errors"])
 def test_what_one_part_lacks_the_sum_lacks(missing):
     whole = JointEstimate((estimate(1, 1),), estimate(1, 1), np.ones((1, 1)))
-    part = JointEstimate((None,), **{"total": estimate(1, 1), "covariance": np.ones((1, 1)), missing: None})
+    part = JointEstimate((None,), **{"total": estimate(1, 1), "errors": np.ones((1, 1)), missing: None})
     found = sum_of_joints(1, {"a": whole, "b": part}, {"a": [0], "b": [0]})
     assert getattr(found, missing) is None
     assert found.estimates == (estimate(1, 1),)

@@ -39,8 +39,11 @@ MAX_GROUPS = 10_000
 MAX_GROUP_WORK = 200_000_000
 """Numbers that all groups of a GROUP BY hold together; a statement with more is refused."""
 
+MAX_JOINT = 100
+"""Groups of a statement up to which PRIMM learns each as a row; of more, each tells of itself and of sums."""
+
 MANY = 1_000
-"""Groups of an answer above which neither their total nor their joint covariance is worked out."""
+"""Groups of an answer above which their joint covariance is not worked out, asked for or not."""
 
 MAX_CELLS = 1_024
 """Cells up to which Laplace counts are made of them, and a belief over the cells is read from a ledger."""

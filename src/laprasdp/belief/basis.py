@@ -92,6 +92,29 @@ class Basis:
         self._starts += ends[:-1].tolist()
         self._terms = int(ends[-1])
 
+    @property
+    def count(self) -> int:
+        """Terms of all queries."""
+        return self._terms
+
+    @property
+    def coefficients(self) -> Floats:
+        """(terms,) of each term."""
+        return self._coefficients[: self._terms]
+
+    @property
+    def means(self) -> Floats:
+        """(axes, terms) means of the terms' functions; 1 if not named."""
+        return self._means[:, : self._terms]
+
+    def seen(self, axis: int) -> Floats:
+        """(terms, rows) how the prior sees the terms' functions of a short attribute; 0 if not named."""
+        return self._seen[axis][: self._terms]
+
+    def by_query(self, joint: Floats) -> Floats:
+        """(g, b) sums of (g, terms) over the terms of each query."""
+        return np.asarray(np.add.reduceat(joint, self._starts, axis=1))
+
     def copy(self) -> Basis:
         """An independent basis in the same state."""
         other = copy.copy(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
@@ -67,6 +68,14 @@ class DenseBelief:
         vector = query.vector().astype(float)
         seen = self.inverse @ vector
         return float(seen @ self._pull), float(vector @ seen)
+
+    def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
+        """`estimate` of each query, all at once."""
+        stack = np.stack([query.vector() for query in queries]).astype(float)
+        with blas_threads(len(stack)):
+            seen = stack @ self.inverse
+            values, variances = seen @ self._pull, np.einsum("ij,ij->i", seen, stack)
+        return list(zip(values.tolist(), variances.tolist(), strict=True))
 
     def variance(self, query: Query) -> float:
         """Exact variance of `query`, in squared records."""

@@ -18,7 +18,10 @@ import scipy.linalg
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, moved, view_of
+from laprasdp.belief.blocks import Blocks
 from laprasdp.belief.direct import Direct, centred, joint_of
+from laprasdp.belief.groups import GroupPrior
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import class_sizes, runs_of
 from laprasdp.strategy.drawn import Drawn, Part
@@ -32,6 +35,8 @@ from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
 _KEPT = 2_000  # queries whose view is kept
+_FLOOR = 1e-15  # share of a prior variance that rows leave at least
+_PAIRS = 2**22  # groups times terms looked at together
 _FINE = 1_000  # nodes of long attributes beyond which a query is rather measured by itself
 
 
@@ -57,6 +62,9 @@ class ProductBelief:
     projected out, which is exact for an improper prior on it.  Such a query q is also known from a
     measurement of 2q less the number of rows, of which the prior knows.
 
+    Many groups of one statement are kept as a `Block` beside the rows.  Its noise is independent of theirs,
+    so what both say of a query is joined by inverse variances, exactly; of other queries it says nothing.
+
     References
     ----------
     ResidualPlanner, arXiv:2305.08175 (2023), for the prior; Rasmussen, Williams.  Gaussian processes for
@@ -79,6 +87,7 @@ class ProductBelief:
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
         self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
         self._direct: dict[str, Direct] = {}
+        self._blocks = Blocks()
         self._releases = 0
 
     @property
@@ -116,7 +125,8 @@ class ProductBelief:
             raise TypeError("a belief learns from Rows and from the prior that it was made with")
         scale = 1 / np.sqrt(measurement.noise_variance)
         drawn = np.full(measurement.draws, np.nan) if values is None else np.asarray(values) * scale
-        self._learn_rows(measurement, measurement.coefficients * scale, drawn)
+        if not self._blocks.learn(measurement, drawn / scale):
+            self._learn_rows(measurement, measurement.coefficients * scale, drawn)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """
@@ -124,15 +134,58 @@ class ProductBelief:
 
         The value is NaN after a rehearsal, and where nodes that it rests on were not drawn (`undrawn`).
         """
+        mean, variance = self._blocks.joined(query, *self._by_rows(query))
+        return (mean, variance) if variance < np.inf else None
+
+    def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
+        """`estimate` of each query; of groups all at once."""
+        if not isinstance(queries, Groups):
+            return [self.estimate(query) for query in queries]
+        means, variances = self._blocks.joined_each(queries, *self._groups_by_rows(queries))
+        pairs = zip(means.tolist(), variances.tolist(), strict=True)
+        return [pair if pair[1] < np.inf else None for pair in pairs]
+
+    def _by_rows(self, query: Query) -> tuple[float, float]:
+        """Value and variance of a query from everything but blocks; infinite where nothing is known."""
         if not self.covers(query):
             own = self._own(query)
             if own is None:
-                return None
+                return 0.0, np.inf
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
         mean, variance = self._prior(query)
         seen = self._seen([self._view(query)])[0]
         return mean + float(seen @ self._surprise), _left(variance, seen)
+
+    def _groups_by_rows(self, groups: Groups) -> tuple[Floats, Floats]:
+        """(g,) values and (g,) variances of groups from everything but blocks."""
+        means, variances = np.zeros(len(groups)), np.full(len(groups), np.inf)
+        for function, where in groups.slices:
+            alone = not self.covers(groups[int(where[0])])
+            if alone or not self.prior.long.keys().isdisjoint({*groups.by, *function.axes}):
+                for place in where.tolist() if self._direct or not alone else ():
+                    means[place], variances[place] = self._by_rows(groups[place])
+                continue
+            step = max(1, _PAIRS // max(self._basis.count, 1))
+            for part in (where[i : i + step] for i in range(0, len(where), step)):
+                means[part], variances[part] = self._spanned(groups.at(part))
+        return means, variances
+
+    def _spanned(self, groups: Groups) -> tuple[Floats, Floats]:
+        """Values and variances of groups that the prior spans, from the prior and the rows."""
+        prior, released = GroupPrior(groups, self.prior, self._roots), self._released
+        tensors = (
+            {} if released is None else {axes: part for (axes, nodes), part in released.items() if not nodes}
+        )
+        means = np.full(len(groups), np.nan) if released is None else prior.means(tensors)
+        before = variances = prior.variances()
+        if self.rows:
+            joint = self._basis.by_query(prior.covariances(self._basis))
+            with blas_threads(min(len(groups), self.rows)):
+                seen = joint @ self._factor.T
+                means = means + seen @ self._surprise
+            variances = np.maximum(before - np.einsum("ij,ij->i", seen, seen), before * _FLOOR)
+        return means, variances
 
     def variance(self, query: Query) -> float:
         """Exact variance of `query`, in squared records; infinite where nothing is known."""
@@ -149,12 +202,16 @@ class ProductBelief:
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
         """
+        return self._blocks.covariance(queries, self._covariance(queries))
+
+    def _covariance(self, queries: Sequence[Query]) -> Floats:
+        """The same as far as rows tell."""
         joint = np.zeros((len(queries), len(queries)))
         known = [i for i, query in enumerate(queries) if self.covers(query)]
         own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
-            beside = self.covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
+            beside = self._covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
             asked = Basis(len(self.prior.domain), self._roots)
@@ -223,7 +280,7 @@ class ProductBelief:
         other = copy.copy(self)
         other._basis, other._owned = self._basis.copy(), False
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
-        other._direct = dict(self._direct)
+        other._direct, other._blocks = dict(self._direct), self._blocks.copy()
         return other
 
     def __deepcopy__(self, memo: object) -> ProductBelief:
@@ -313,7 +370,7 @@ class ProductBelief:
 
     def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
         """Give each query without prior its own estimate, and project it out of the rows for the rest."""
-        queries = measurement.queries
+        queries = tuple(measurement.queries)
         spanned = np.array([self.covers(query) for query in queries])
         open_ = np.flatnonzero(~spanned)
         if len(open_):
@@ -383,7 +440,7 @@ class ProductBelief:
 
 def _left(prior: float, seen: Floats) -> float:
     """Variance that rows leave; rounding never makes it smaller than the prior's own."""
-    return max(prior - float(seen @ seen), prior * 1e-15)
+    return max(prior - float(seen @ seen), prior * _FLOOR)
 
 
 def _wide(places: list[int], rows: Floats, count: int) -> Floats:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.limits import MANY
 from laprasdp.record.estimate import Estimate
+
+Errors = Floats | Callable[[], Floats | None] | None
+"""A joint covariance, or what works it out once it is asked for; None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,8 @@ class JointEstimate:
         One for each query; None for a query that is 0 on every table.
     total : Estimate, optional
         Of the sum of the queries, where that is known.
-    covariance : (m, m) array, optional
-        Of the errors, where it is known.
+    errors : (m, m) array or callable, optional
+        The covariance of the errors, or what works it out, where it is known.
 
     Notes
     -----
@@ -34,7 +38,17 @@ class JointEstimate:
 
     estimates: tuple[Estimate | None, ...]
     total: Estimate | None = None
-    covariance: Floats | None = None
+    errors: Errors = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def covariance(self) -> Floats | None:
+        """(m, m) covariance of the errors, worked out when it is first asked for."""
+        return worked_out(self.errors)
+
+
+def worked_out(errors: Errors) -> Floats | None:
+    """The covariance itself."""
+    return errors() if callable(errors) else errors
 
 
 def sum_of(parts: Sequence[Estimate | None]) -> Estimate | None:
@@ -92,14 +106,18 @@ def sum_of_joints(
         for place, estimate in zip(places[name], part.estimates, strict=True):
             of_query[place].append(estimate)
     totals = [part.total for part in parts.values()]
-    known = {name: part.covariance for name, part in parts.items() if part.covariance is not None}
-    covariance: Floats | None = None
-    if len(known) == len(parts) and count <= MANY:
+    known = count <= MANY and all(part.errors is not None for part in parts.values())
+
+    def added() -> Floats | None:
         covariance = np.zeros((count, count))
-        for name, own in known.items():
-            covariance[np.ix_(places[name], places[name])] += own
+        for name, part in parts.items():
+            if part.covariance is None:
+                return None
+            covariance[np.ix_(places[name], places[name])] += part.covariance
+        return covariance
+
     return JointEstimate(
         tuple(sum_of(found) for found in of_query),
         None if any(total is None for total in totals) else sum_of(totals),
-        covariance,
+        added if known else None,
     )

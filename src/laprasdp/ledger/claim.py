@@ -13,6 +13,7 @@ from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
@@ -76,7 +77,9 @@ def _check_measurement(measurement: Measurement) -> None:
         return
     if not measurement.queries:
         raise LedgerError("it measures no query")
-    if any(abs(int(end)) > 4 * MAX_WEIGHT for q in measurement.queries for end in _ends(q)):
+    queries = measurement.queries
+    weights = [queries.whole] if isinstance(queries, Groups) else queries
+    if any(abs(int(end)) > 4 * MAX_WEIGHT for q in weights for end in _ends(q)):
         raise LedgerError("it measures a weight that no query has")
     if isinstance(measurement.matrix, int):
         if measurement.matrix < 1:

@@ -7,8 +7,9 @@ something is measured is one formula for each kind of policy, and stands here wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from laprasdp.errors import LedgerError
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release, Reply
 from laprasdp.record.estimate import Estimate, Source
@@ -71,10 +73,18 @@ class Replies:
     def reply(self, position: int, reply: Reply) -> Iterator[str]:
         """Go past a reply; gives what of it does not follow from the entries before."""
         shown = dict(zip(reply.queries, reply.answers, strict=False))
-        before = {query: self._recalled(query, one.source) for query, one in shown.items() if one is not None}
+        places = [place for place, query in enumerate(reply.queries) if not query.is_zero]
+        asked = chosen(reply.queries, places)
+        recalled = self._known.answers(asked)
+        before = {
+            query: self._recalled(query, recalled(query, one.source))
+            for query, one in shown.items()
+            if one is not None
+        }
         held, self._held = self._held, None
         if held is not None:
             self._known.learn(held)
+        measured = self._known.answers(asked, fresh=True) if held is not None else None
         for query, one in shown.items():
             if query.canonical().key != query.key:
                 yield f"{query!r} is not written as the only query of its meaning"
@@ -82,7 +92,7 @@ class Replies:
                 yield f"it has no answer to {query!r}" if one is None else f"{query!r} is 0 on every table"
             if one is None:
                 continue
-            due = before[query] or (self._known.answer(query, one.source, fresh=True) if held else None)
+            due = before[query] or (measured(query, one.source) if measured else None)
             earlier, past = self._shown.get(query.key, (None, None))
             if past is not None and not self._pays and replace(past, source=one.source) != one:
                 yield f"it shows another answer to {query!r} than entry {earlier}"
@@ -94,13 +104,16 @@ class Replies:
             yield "a release was made for it, but everything was known"
         self._shown |= {query.key: (position, one) for query, one in shown.items() if one is not None}
 
-    def _recalled(self, query: Query, source: Source) -> Estimate | None:
-        """What is known of a query before anything is measured for it."""
+    def _recalled(self, query: Query, found: Estimate | None) -> Estimate | None:
+        """What is known of a query before anything is measured for it, where so much follows anew."""
         lasting = self._known.lasts(query)
         if query.key in self._shown and (lasting or not self._pays):
             past = self._shown[query.key][1]
             return past if lasting else replace(past, source="replay")
-        return self._known.answer(query, source, fresh=False)
+        return found
+
+
+Said = Callable[[Query, Source], Estimate | None]
 
 
 class _Known(Protocol):
@@ -112,16 +125,16 @@ class _Known(Protocol):
     def lasts(self, query: Query) -> bool:
         """Whether an answer that was given is given again under its own source, not as a replay."""
 
-    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
-        """What is said of `query` under that source, `fresh` if a release was just made for it, or None."""
+    def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
+        """What is said of the queries of a statement, `fresh` if a release was just made for it."""
 
 
 class _Direct:
     """Queries are measured one by one; before the stream, the predicted ones together."""
 
-    def __init__(self, predictions: list[str], *, opens: bool, asks: bool, cache: bool) -> None:
+    def __init__(self, predictions: list[str], *, opens: bool, asks: bool, caches: bool = False) -> None:
         self._predictions, self._opens, self._asks = predictions, opens, asks
-        self._span = Span() if cache else None
+        self._span = Span() if caches else None
         self._fresh: dict[str, Estimate] = {}
         self._predicted: dict[str, Estimate] = {}
 
@@ -149,18 +162,23 @@ class _Direct:
                 for query, value in zip(measurement.queries, values, strict=True)
             }
         if self._span is not None:
-            self._span.add(measurement.queries, measurement.coefficients, values)
+            self._span.learn(measurement, values)
 
     def lasts(self, query: Query) -> bool:
         return query.key in self._predicted
 
-    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
-        if query.key in self._predicted:
-            return self._predicted[query.key]
-        if fresh:
-            return self._fresh.get(query.key)
-        found = self._span.find(query) if self._span is not None and source == "cache" else None
-        return None if found is None else Estimate(found.value, found.variance, "cache")
+    def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
+        found = cache(lambda: self._span.find_each(queries) if self._span is not None else {})
+
+        def said(query: Query, source: Source) -> Estimate | None:
+            if query.key in self._predicted:
+                return self._predicted[query.key]
+            if fresh:
+                return self._fresh.get(query.key)
+            one = found().get(query) if source == "cache" else None
+            return None if one is None else Estimate(one.value, one.variance, "cache")
+
+        return said
 
 
 class _Cells:
@@ -196,7 +214,10 @@ class _Cells:
     def lasts(self, query: Query) -> bool:
         return True
 
-    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
+    def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
+        return self._answer
+
+    def _answer(self, query: Query, source: Source) -> Estimate | None:
         if not len(self._cells):
             return None
         vector = query.vector().astype(float)
@@ -235,16 +256,22 @@ class _Belief:
     def lasts(self, query: Query) -> bool:
         return False
 
-    def answer(self, query: Query, source: Source, *, fresh: bool) -> Estimate | None:
-        predicted = query.key in self._predictions
-        found = self._belief.estimate(query) if self._belief is not None and self._opened else None
-        if found is None or not (predicted or fresh or source == "background"):
-            return None
-        said: Source = "predicted" if predicted else "measured" if fresh else "background"
-        if not self._pure:
-            return Estimate(*found, said)
-        squares = query.vector().astype(float) ** 2
-        return Estimate(*found, said, "laplace", float(squares.sum() ** 2 / (squares**2).sum()))
+    def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
+        known, pure = self._belief is not None and self._opened and len(queries) > 0, self._pure
+        each = self._belief.estimates(queries) if self._belief is not None and known else []
+        found = dict(zip(queries, each, strict=False))
+
+        def said(query: Query, source: Source) -> Estimate | None:
+            predicted, one = query.key in self._predictions, found.get(query)
+            if one is None or not (predicted or fresh or source == "background"):
+                return None
+            name: Source = "predicted" if predicted else "measured" if fresh else "background"
+            if not pure:
+                return Estimate(*one, name)
+            squares = query.vector().astype(float) ** 2
+            return Estimate(*one, name, "laplace", float(squares.sum() ** 2 / (squares**2).sum()))
+
+        return said
 
 
 def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:
@@ -253,11 +280,11 @@ def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:
     if policy in ("histogram", "histogram-total"):
         return _Cells(domain)
     if policy in ("independent", "laplace"):
-        return _Direct([], opens=False, asks=True, cache=False)
+        return _Direct([], opens=False, asks=True)
     if policy in ("static", "smooth", "smooth-cache"):
-        return _Direct(predictions, opens=True, asks=True, cache=policy == "smooth-cache")
+        return _Direct(predictions, opens=True, asks=True, caches=policy == "smooth-cache")
     if policy == "offline":
-        return _Direct(predictions, opens=True, asks=False, cache=False)
+        return _Direct(predictions, opens=True, asks=False)
     raise LedgerError(f"this version knows no policy {policy}")
 
 

@@ -77,7 +77,7 @@ def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Answ
     totals = {period: one.total for period, one in shown.items() if one.total is not None}
     whole = f"the total of {parsed.text}"
     total = None if joint.total is None else _answer(whole, joint.total, totals, remaining)
-    return GroupedAnswer(parsed.text, answers, total, joint.covariance)
+    return GroupedAnswer(parsed.text, answers, total, joint.errors)
 
 
 def _answer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +13,11 @@ from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
+from laprasdp.queries.groups import chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release
 from laprasdp.record.estimate import Estimate
+from laprasdp.strategy.block import Combination
 from laprasdp.strategy.joint import design_joint
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span
@@ -127,16 +129,36 @@ class Lapras(Policy):
         return self._pacing.allowance(position)
 
     def recall(self, query: Query) -> Estimate | None:
-        if query.key in self._predicted:
-            return self._known.get(query.key, self._predicted[query.key])
-        known = super().recall(query)
+        known = self._held(query)
         if known is not None or self._span is None:
             return known
-        found = self._span.find(query)
-        fresh = self._fresh_variance(query)
-        if found is None or (fresh is not None and found.variance > fresh):
-            return None
-        return Estimate(found.value, found.variance, "cache")
+        return self._cached([query], {query: self._span.find(query)})[query]
+
+    def recall_of(self, queries: Sequence[Query]) -> dict[Query, Estimate | None]:
+        if self._span is None or len(queries) < 2:
+            return super().recall_of(queries)
+        known = {query: self._held(query) for query in queries}
+        missing = [place for place, query in enumerate(queries) if known[query] is None]
+        if not missing:
+            return known
+        return known | self._cached(chosen(queries, missing), self._span.find_each(queries))
+
+    def _held(self, query: Query) -> Estimate | None:
+        """What was predicted or shown before."""
+        if query.key in self._predicted:
+            return self._known.get(query.key, self._predicted[query.key])
+        return super().recall(query)
+
+    def _cached(
+        self, queries: Sequence[Query], found: Mapping[Query, Combination | None]
+    ) -> dict[Query, Estimate | None]:
+        """What was found of some queries, where measuring them now would be no better."""
+        fresh, cached = self._fresh_variance(queries), dict[Query, Estimate | None]()
+        for query in queries:
+            one = found[query]
+            useful = one is not None and (fresh is None or one.variance <= fresh)
+            cached[query] = Estimate(one.value, one.variance, "cache") if one and useful else None
+        return cached
 
     def learn(self, entry: Entry) -> None:
         super().learn(entry)
@@ -144,7 +166,7 @@ class Lapras(Policy):
             return
         measurement = entry.measurement
         assert isinstance(measurement, Rows)
-        self._span.add(measurement.queries, measurement.coefficients, measurement.values(entry.noisy))
+        self._span.learn(measurement, measurement.values(entry.noisy))
 
     def expected_variance(self, query: Query) -> float | None:
         if query not in self._predicted_places:
@@ -183,10 +205,10 @@ class Lapras(Policy):
             self._pacing = self._paced()
             self._designed = None
 
-    def _fresh_variance(self, query: Query) -> float | None:
-        """Variance of measuring `query` now, or None where that would be refused."""
+    def _fresh_variance(self, queries: Sequence[Query]) -> float | None:
+        """Variance of each query if all are measured now, or None where that would be refused."""
         try:
-            measurement = self.grant([query]).measurement
+            measurement = self.grant(queries).measurement
         except BudgetExhausted:
             return None
         assert isinstance(measurement, Rows)

@@ -7,7 +7,7 @@ looks.  So a state can be rebuilt from a ledger, and a failure between decision 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -103,6 +103,10 @@ class Policy(ABC):
             return None
         return replace(known, source="replay")
 
+    def recall_of(self, queries: Sequence[Query]) -> dict[Query, Estimate | None]:
+        """What `recall` says of each query of a statement."""
+        return {query: self.recall(query) for query in queries}
+
     def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         """
         What to measure for the part of a statement that has to be measured.
@@ -166,6 +170,10 @@ class Policy(ABC):
         variance = measurement.noise_variance / per_query**2
         return [Estimate(float(v) / per_query, variance, "measured", measurement.law) for v in values]
 
+    def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
+        """What `latest` says of each query that the last release was made for."""
+        return {query: self.latest(query) for query in queries}
+
     @abstractmethod
     def expected_variance(self, query: Query) -> float | None:
         """Variance of a query that the opening release answers, before it is made; None for others."""
@@ -198,8 +206,15 @@ class Policy(ABC):
         """Parts of the state that never change, so that copies may share them."""
         return (self.setting, self.accounting)
 
-    def covariance(self, queries: Sequence[Query]) -> Floats | None:
-        """(m, m) joint covariance of what is known of several queries now; None where it is not kept."""
+    def joint_of(self, queries: Sequence[Query]) -> Callable[[], Floats] | None:
+        """
+        What works out the (m, m) joint covariance of what is known of several queries now.
+
+        Returns
+        -------
+        callable or None
+            It goes by this state, whatever is learned later; None where no covariance is kept.
+        """
         return None
 
     def _open(self, release: Release) -> None:

@@ -9,8 +9,8 @@ queries still to come.  What belief and measurements are is left to the two kind
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.pacing.competitive import Competitive
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
@@ -31,8 +32,14 @@ class Believing(Protocol):
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """Unbiased value and exact variance, or None where nothing measured determines the query."""
 
+    def estimates(self, queries: Sequence[Query]) -> Sequence[tuple[float, float] | None]:
+        """`estimate` of each query of a statement."""
+
     def covariance(self, queries: list[Query]) -> Floats:
         """(m, m) joint covariance of the errors of several queries."""
+
+    def copy(self) -> Self:
+        """An independent belief in the same state."""
 
 
 SMALL = 0.01
@@ -106,6 +113,28 @@ class Primm(Policy):
             return None
         return self._believed(query, "predicted" if predicted else "background")
 
+    def recall_of(self, queries: Sequence[Query]) -> dict[Query, Estimate | None]:
+        """Groups are measured together, each that gains more than little by it; others are believed."""
+        if not isinstance(queries, Groups) or len(queries) < 2:
+            return super().recall_of(queries)
+        known = {query: super(Primm, self).recall(query) for query in queries}
+        places = [place for place, query in enumerate(queries) if known[query] is None]
+        if not (self._opened and places):
+            return known
+        if len(places) == 1:  # for one, there may be a better row than itself
+            return known | {queries[places[0]]: self.recall(queries[places[0]])}
+        missing = queries.at(places)
+        found = self.belief.estimates(missing)
+        before = np.array([np.inf if each is None else each[1] for each in found])
+        with np.errstate(invalid="ignore"):
+            gains = np.where(np.isinf(before), 1.0, before / (before + self._noise_of(missing)))
+        for query, estimate, gain in zip(missing, found, gains, strict=True):
+            predicted = query.key in self.places
+            if estimate is not None and (predicted or gain <= SMALL):
+                source: Source = "predicted" if predicted else "background"
+                known[query] = Estimate(*estimate, source, *self.law_of(query))
+        return known
+
     def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
         measurement = self._rows(queries) if len(queries) > 1 else None
         measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
@@ -124,8 +153,20 @@ class Primm(Policy):
             raise BudgetExhausted("nothing is left to measure this with")
         return estimate
 
-    def covariance(self, queries: Sequence[Query]) -> Floats | None:
-        return self.belief.covariance(list(queries)) if self._opened else None
+    def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
+        latest = dict[Query, Estimate]()
+        for query, found in zip(queries, self.belief.estimates(queries), strict=True):
+            if found is None:
+                raise BudgetExhausted("nothing is left to measure this with")
+            source: Source = "predicted" if query.key in self.places else "measured"
+            latest[query] = Estimate(*found, source, *self.law_of(query))
+        return latest
+
+    def joint_of(self, queries: Sequence[Query]) -> Callable[[], Floats] | None:
+        if not self._opened:
+            return None
+        belief = self.belief.copy()
+        return lambda: belief.covariance(list(queries))
 
     def still_to_come(self, predicted: float) -> tuple[Floats, float]:
         """
@@ -179,6 +220,10 @@ class Primm(Policy):
     @abstractmethod
     def _rows(self, queries: Sequence[Query]) -> Measurement | None:
         """One measurement of several queries together, as the groups of a GROUP BY."""
+
+    @abstractmethod
+    def _noise_of(self, groups: Groups) -> Floats:
+        """(g,) variance that each group would have by its own measurement, if all were measured now."""
 
     def _open(self, release: Release) -> None:
         self._condition(release)

@@ -19,6 +19,7 @@ from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.law import Law
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows, measure_laplace
@@ -112,11 +113,20 @@ class PrimmDense(Primm):
         return self._grid(row[np.newaxis]) if worth else None
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
+        rows, scales = self._scaled(queries)
+        rows = rows * scales[:, np.newaxis]
+        return self._grid(rows) if np.isfinite(rows).all() and rows.any() else None
+
+    def _noise_of(self, groups: Groups) -> Floats:
+        _, scales = self._scaled(groups)
+        return np.asarray(np.divide(1.0, scales**2, out=np.full(len(groups), np.inf), where=scales > 0))
+
+    def _scaled(self, queries: Sequence[Query]) -> tuple[Floats, Floats]:
+        """(m, n) rows, and (m,) how strongly each can be measured beside the others."""
         rows = np.array([query.vector() for query in queries], dtype=float)
         norms, allowance = np.sqrt((rows**2).sum(axis=0)), self._allowance()
         scales = np.divide(allowance, norms, out=np.zeros_like(norms), where=norms > 0)
-        rows *= np.array([[scales[row != 0].min(initial=math.inf)] for row in rows])
-        return self._grid(rows) if np.isfinite(rows).all() and rows.any() else None
+        return rows, np.asarray(np.where(rows != 0, scales, np.inf).min(axis=1), dtype=float)
 
     def _condition(self, release: Release) -> None:
         measurement = release.measurement

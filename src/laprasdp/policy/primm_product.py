@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
@@ -20,6 +21,7 @@ from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged, heaviest
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.drawn import Drawn
@@ -179,11 +181,23 @@ class PrimmProduct(Primm):
         return (around, wide) if half < itself else (query, units)
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
-        crowds = [self._crowded(query) for query in queries]
-        units = min(self._allowed(query, crowd) for query, crowd in zip(queries, crowds, strict=True))
+        units = self._allowed_together(queries)
         if units <= LEAST:
             return None
         return measure(queries, self.accounting.mu_squared(units), self.setting.unit.max_rows)
+
+    def _noise_of(self, groups: Groups) -> Floats:
+        units = self._allowed_together(groups)
+        noise = groups.union.sensitivity**2 / self._power(units) if units > LEAST else np.inf
+        return np.full(len(groups), noise)
+
+    def _allowed_together(self, queries: Sequence[Query]) -> int:
+        """Units for a statement of several queries: what the most crowded and the dearest of them may use."""
+        if not isinstance(queries, Groups):
+            crowds = [self._crowded(query) for query in queries]
+            return min(self._allowed(query, crowd) for query, crowd in zip(queries, crowds, strict=True))
+        union = queries.union
+        return self._allowed(union, self._met(self.design.crowd.touched(union), _SEEN * alone(union)))
 
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
@@ -209,11 +223,15 @@ class PrimmProduct(Primm):
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
         cells = self.design.crowd.touched(query)
-        share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
-        found = float(share[cells].max(initial=_SEEN * alone(query) / (_SEEN + self.measured)))
+        found = self._met(cells, _SEEN * alone(query))
         if cells.mean() < _ALL:
             return found
         return max(found, (_SEEN * _ALIKE + float(self._touches.max())) / (_SEEN + self.measured))
+
+    def _met(self, cells: npt.NDArray[np.bool_], least: float) -> float:
+        """Share of the measurements to come that will meet the most crowded of some cells."""
+        share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
+        return float(share[cells].max(initial=least / (_SEEN + self.measured)))
 
     def _crowded_piece(self, row: Query) -> float:
         """The same of a piece, where what is measured of others are pieces too."""

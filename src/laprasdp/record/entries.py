@@ -13,6 +13,7 @@ from datetime import datetime
 
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement
@@ -51,14 +52,14 @@ class Reply:
 
     Attributes
     ----------
-    queries : tuple of Query
+    queries : tuple of Query, or Groups
     answers : tuple of Estimate or None
         What was shown, one for each query; None for a query that is 0 on every table.
     measured : bool
         Whether a release was made for it.
     """
 
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...] | Groups
     answers: tuple[Estimate | None, ...]
     measured: bool = False
 
@@ -70,13 +71,13 @@ class Refusal:
 
     Attributes
     ----------
-    queries : tuple of Query
+    queries : tuple of Query, or Groups
     reason : str
     counted : bool
         Whether it takes a place in the stream that the budget is paced for.
     """
 
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...] | Groups
     reason: str
     counted: bool = True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.record.estimate import Estimate
@@ -40,7 +41,10 @@ from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes
 
 FORMAT = 1
-"""Version of this form; a reader refuses a newer one."""
+"""Version of a ledger's form; a reader refuses a newer one."""
+
+GROUPED = 2
+"""Version that an entry states of itself where it holds groups; one that states none is of the first."""
 
 Form = dict[str, Any]
 _Wanted = TypeVar("_Wanted")
@@ -64,6 +68,7 @@ def write_entry(kept: Kept) -> str:
             "analyst": stamp.analyst,
             "statement": stamp.statement,
             "kind": kind_of(entry),
+            **({"format": GROUPED} if _is_grouped(entry) else {}),
             **_WRITE[type(entry)](entry),
         }
     )
@@ -85,11 +90,16 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
+        if form.get("format", GROUPED) != GROUPED:
+            raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
             raise ValueError("its time is not in UTC")
         stamp = Stamp(at, _text_or_none(form["analyst"]), _text_or_none(form["statement"]))
-        return Kept(_typed(form["position"], int), stamp, _READ[form["kind"]](form, domain))
+        entry = _READ[form["kind"]](form, domain)
+        if ("format" in form) != _is_grouped(entry):
+            raise ValueError("an entry states format 2 where it holds groups, and nowhere else")
+        return Kept(_typed(form["position"], int), stamp, entry)
     except (
         ArithmeticError, AttributeError, LaprasError, LookupError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
@@ -136,16 +146,55 @@ def read_query(form: Form, domain: Domain) -> Query:
     return Query.over(domain, axes, tuple(labels), weights)
 
 
+def _is_grouped(entry: Entry) -> bool:
+    """Whether an entry holds groups, which the first version of the form did not have."""
+    held = entry.measurement if isinstance(entry, Release) else entry
+    return isinstance(getattr(held, "queries", None), Groups)
+
+
+def write_queries(queries: Sequence[Query]) -> Form:
+    """
+    Queries one by one; or groups of a ``whole`` that is cut ``by`` attributes of so many ``levels``.
+
+    ``places`` are those of the groups in C order of these levels.
+    """
+    if not isinstance(queries, Groups):
+        return {"queries": [write_query(query) for query in queries]}
+    return {
+        "groups": {
+            "whole": write_query(queries.whole),
+            "by": [queries.domain.names[axis] for axis in queries.by],
+            "levels": list(queries.shape),
+            "places": write_integers(queries.places),
+        }
+    }
+
+
+def read_queries(form: Form, domain: Domain) -> tuple[Query, ...] | Groups:
+    """The queries of `write_queries`."""
+    if "groups" not in form:
+        return tuple(read_query(query, domain) for query in _typed(form["queries"], list))
+    groups = form["groups"]
+    whole = read_query(groups["whole"], domain)
+    if whole.canonical().key != whole.key:
+        raise LedgerError("a whole is not written as the only query of its meaning")
+    by = tuple(domain.axis(_typed(name, str)) for name in _typed(groups["by"], list))
+    found = Groups(whole, by, read_array(groups["places"]))
+    if groups["levels"] != list(found.shape) or not len(found):
+        raise LedgerError("there are other groups, or none")
+    return found
+
+
 def write_measurement(measurement: Measurement) -> Form:
     """A strategy on its grid: bits, law and scale of the noise, and its rows or its marginals."""
     form: Form = {"bits": measurement.bits, "law": measurement.law, "scale": write_integer(measurement.scale)}
     if isinstance(measurement, Rows):
-        queries = [write_query(query) for query in measurement.queries]
+        form |= write_queries(measurement.queries)
         if isinstance(measurement.matrix, int):
-            return {**form, "queries": queries, "multiple": write_integer(measurement.matrix)}
+            return {**form, "multiple": write_integer(measurement.matrix)}
         if isinstance(measurement, Clipped):
             form["limit"] = write_integer(measurement.limit)
-        return {**form, "queries": queries, "matrix": _write_matrix(measurement.matrix)}
+        return {**form, "matrix": _write_matrix(measurement.matrix)}
     if isinstance(measurement, Drawn):
         return {**form, "drawn": _write_parts(measurement)}
     assert isinstance(measurement, Marginals)
@@ -173,9 +222,11 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
         }
         sets = tuple(tuple(domain.axis(name) for name in names) for names in form["sets"])
         return Marginals(domain, sets, tuple(read_integers(form["multipliers"])), factors, **noise)
-    queries = tuple(read_query(query, domain) for query in form["queries"])
+    queries = read_queries(form, domain)
     if "multiple" in form:
         return Rows(queries, read_integer(form["multiple"]), **noise)
+    if isinstance(queries, Groups):
+        raise ValueError("groups are measured one by one")
     matrix = np.array(_read_matrix(form["matrix"]), dtype=object)
     if "limit" in form:
         return Clipped(queries, matrix, limit=read_integer(form["limit"]), **noise)
@@ -264,7 +315,7 @@ def _read_release(form: Form, domain: Domain) -> Release:
 
 def _write_reply(reply: Reply) -> Form:
     return {
-        "queries": [write_query(query) for query in reply.queries],
+        **write_queries(reply.queries),
         "answers": [None if shown is None else vars(shown) for shown in reply.answers],
         "measured": reply.measured,
     }
@@ -272,7 +323,7 @@ def _write_reply(reply: Reply) -> Form:
 
 def _read_reply(form: Form, domain: Domain) -> Reply:
     answers = tuple(map(_read_answer, _typed(form["answers"], list)))
-    return Reply(_read_queries(form, domain), answers, _typed(form["measured"], bool))
+    return Reply(read_queries(form, domain), answers, _typed(form["measured"], bool))
 
 
 def _read_answer(form: Form | None) -> Estimate | None:
@@ -287,17 +338,12 @@ def _read_answer(form: Form | None) -> Estimate | None:
 
 
 def _write_refusal(refusal: Refusal) -> Form:
-    queries = [write_query(query) for query in refusal.queries]
-    return {"queries": queries, "reason": refusal.reason, "counted": refusal.counted}
+    return {**write_queries(refusal.queries), "reason": refusal.reason, "counted": refusal.counted}
 
 
 def _read_refusal(form: Form, domain: Domain) -> Refusal:
     reason, counted = _typed(form["reason"], str), _typed(form["counted"], bool)
-    return Refusal(_read_queries(form, domain), reason, counted)
-
-
-def _read_queries(form: Form, domain: Domain) -> tuple[Query, ...]:
-    return tuple(read_query(query, domain) for query in _typed(form["queries"], list))
+    return Refusal(read_queries(form, domain), reason, counted)
 
 
 def _write_raise(entry: Raise) -> Form:

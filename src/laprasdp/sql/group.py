@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS
 from laprasdp.queries.attribute import Categories
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query, check_classes
 from laprasdp.sql.predicate import Scope
 from laprasdp.sql.reference import ColumnRef
@@ -121,9 +122,9 @@ def group_levels(by: Sequence[ColumnRef], order: Iterable[tuple[int, bool, bool]
 
 def group_queries(
     domain: Domain, tensor: Tensor, by: Sequence[ColumnRef], groups: Sequence[tuple[int, ...]]
-) -> Iterator[Query]:
+) -> Groups:
     """The query of every group: the weight where all levels are the group's, zero elsewhere."""
-    grouped = {column.axis: place for place, column in enumerate(by)}
+    grouped = {column.axis for column in by}
     rest = {domain.names[a]: x for a, x in zip(tensor.axes, tensor.labels, strict=True) if a not in grouped}
     split = [column for column in by if column.attribute.size > 1]
     shape = [n for a, n in zip(tensor.axes, tensor.weights.shape, strict=True) if a not in grouped]
@@ -137,13 +138,9 @@ def group_queries(
             f"{len(groups):,} groups of a condition this fine are too much work; "
             "group by fewer columns, or simplify WHERE"
         )
-    for group in groups:
-        index: Any = tuple(
-            labels[group[grouped[axis]]] if axis in grouped else slice(None)
-            for axis, labels in zip(tensor.axes, tensor.labels, strict=True)
-        )
-        weights = np.zeros(shape, dtype=np.int64)
-        inside: Any = (..., *(1,) * len(split))
-        weights[inside] = tensor.weights[index]
-        marks = {c.name: np.arange(c.attribute.size) == group[grouped[c.axis]] for c in split}
-        yield Query(domain, {**rest, **marks}, weights)
+    order = sorted(range(len(by)), key=lambda place: by[place].axis)
+    levels = np.array(groups, dtype=np.int64).T[order]
+    shape = [by[place].attribute.size for place in order]
+    whole = Query.over(domain, tensor.axes, tensor.labels, tensor.weights).canonical()
+    axes = tuple(by[place].axis for place in order)
+    return Groups(whole, axes, np.ravel_multi_index(tuple(levels), shape))

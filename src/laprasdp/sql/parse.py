@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.sql import truth
 from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
@@ -40,7 +41,7 @@ class Statement:
     ----------
     text : str
         As given, stripped.
-    queries : tuple of Query
+    queries : tuple of Query, or Groups
         One; or one for every declared group, empty groups included, in the order of ORDER BY, else of
         the levels.
     by : tuple of str
@@ -52,7 +53,7 @@ class Statement:
     """
 
     text: str
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...] | Groups
     by: tuple[str, ...] = ()
     groups: tuple[tuple[Any, ...], ...] = ()
     aggregate: str = "count"
@@ -151,7 +152,7 @@ def _statement(
         return Statement(text, (query,), aggregate=name)
     return Statement(
         text,
-        tuple(group_queries(domain, tensor, by, levels)),
+        group_queries(domain, tensor, by, levels),
         tuple(column.name for column in by),
         tuple(tuple(c.attribute.label(n) for c, n in zip(by, level, strict=True)) for level in levels),
         name,

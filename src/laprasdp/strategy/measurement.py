@@ -23,6 +23,7 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, NoiseSource
 from laprasdp.queries.columns import Columns
+from laprasdp.queries.groups import Groups, gathered
 from laprasdp.queries.marginal import Read
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
@@ -131,13 +132,13 @@ class Rows(Measurement):
 
     Attributes
     ----------
-    queries : tuple of b Query
-        F, whose exact answers are read from the table.
+    queries : tuple of b Query, or Groups
+        F, whose exact answers are read from the table; the groups of a GROUP BY from one marginal.
     matrix : (r, b) object array of int, or int
         Numerators of the strategy over F; an int stands for that multiple of the identity.
     """
 
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...] | Groups
     matrix: npt.NDArray[Any] | int
 
     @property
@@ -152,7 +153,10 @@ class Rows(Measurement):
         return np.asarray(self.matrix.astype(float) / 2.0**self.bits)
 
     def exact(self, read: Read) -> list[int]:
-        answers = [query.answer(read(query.axes)) for query in self.queries]
+        if isinstance(self.queries, Groups):
+            answers = self.queries.answers(read(self.queries.axes))
+        else:
+            answers = [query.answer(read(query.axes)) for query in self.queries]
         if isinstance(self.matrix, int):
             return [self.matrix * answer for answer in answers]
         return [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
@@ -160,8 +164,8 @@ class Rows(Measurement):
     @cached_property
     def _squares(self) -> npt.NDArray[Any]:
         """Squared column norms of the integer matrix ``matrix · F``, on classes or distinct columns."""
-        if self._single:
-            rows = self.queries[0].weights[np.newaxis]
+        if self._alone is not None:
+            rows = self._alone.weights[np.newaxis]
         elif isinstance(self.matrix, int):
             rows = self._columns.values
         else:
@@ -174,9 +178,14 @@ class Rows(Measurement):
     def _columns(self) -> Columns:
         return Workload(self.queries).columns
 
-    @property
-    def _single(self) -> bool:
-        return len(self.queries) == 1 and isinstance(self.matrix, int)
+    @cached_property
+    def _alone(self) -> Query | None:
+        """The function that gives each cell its one weight, where no cell is in two rows."""
+        if not isinstance(self.matrix, int):
+            return None
+        if isinstance(self.queries, Groups):
+            return self.queries.union
+        return self.queries[0] if len(self.queries) == 1 else None
 
     @property
     def largest_square(self) -> int:
@@ -224,8 +233,8 @@ class Rows(Measurement):
         squares = self._squares.reshape(-1).tolist()
         charged = {value: -(-value * factor >> 2 * self.bits) for value in set(squares)}
         amounts = np.array([charged[value] for value in squares], dtype=np.int64).reshape(self._squares.shape)
-        if self._single:
-            return self.queries[0].spread(amounts)
+        if self._alone is not None:
+            return self._alone.spread(amounts)
         return self._columns.spread(self.queries[0], amounts)
 
 
@@ -251,8 +260,9 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     -----
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
-    largest = Rows(tuple(queries), 1, bits=LATTICE_BITS).largest_square * max_rows**2
-    return Rows(tuple(queries), lattice_scale(mu_squared, largest), bits=LATTICE_BITS)
+    together = gathered(queries)
+    largest = Rows(together, 1, bits=LATTICE_BITS).largest_square * max_rows**2
+    return Rows(together, lattice_scale(mu_squared, largest), bits=LATTICE_BITS)
 
 
 def lattice_scale(mu_squared: Fraction, largest: int) -> int:
@@ -278,6 +288,8 @@ def lattice_scale(mu_squared: Fraction, largest: int) -> int:
 
 def largest_sum(queries: Sequence[Query]) -> int:
     """Largest L1 norm of a cell's weights over several queries."""
+    if isinstance(queries, Groups):
+        return queries.union.sensitivity
     columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
     return int(np.abs(columns).astype(object).sum(axis=0).max())
 
@@ -310,7 +322,7 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     scale = -((-exact << bits) // epsilon_units)
     if scale > LAPLACE_LIMIT:
         raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    return Rows(tuple(queries), 2**bits, bits=bits, law="laplace", scale=scale)
+    return Rows(gathered(queries), 2**bits, bits=bits, law="laplace", scale=scale)
 
 
 def quantize(queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1) -> Rows:

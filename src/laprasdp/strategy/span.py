@@ -7,25 +7,20 @@ needed, so no vector over all cells is ever formed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_JOINT
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
+from laprasdp.strategy.block import Block, Combination, block_of
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
 _TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Combination:
-    """A query as a combination of measured rows: its unbiased value and exact variance."""
-
-    value: float
-    variance: float
 
 
 class Span:
@@ -38,6 +33,9 @@ class Span:
     ``yᵀA = q``: among unbiased linear estimates the one of least variance, ``‖y‖²`` (Gauss–Markov).
     ``y = (H G Hᵀ)⁺ H g`` needs only the Gram matrix ``G = F Fᵀ`` and ``g = F qᵀ``.  A candidate is then
     checked on every distinct column, so that a near miss is never taken for a combination.
+
+    Many groups of one statement are a block of their own: sums of them are found, combinations with other
+    rows are not; and many groups are looked for in blocks only.
     """
 
     def __init__(self) -> None:
@@ -47,6 +45,15 @@ class Span:
         self._rows: Floats = np.zeros((0, 0))
         self._values: Floats = np.zeros(0)
         self._inverse: tuple[Floats, Floats] | None = None
+        self._blocks: list[Block] = []
+
+    def learn(self, measurement: Rows, values: Floats) -> None:
+        """Add what a release measured, where its noise has unit variance."""
+        block = block_of(measurement, values)
+        if block is not None:
+            self._blocks.append(block)
+        else:
+            self.add(measurement.queries, measurement.coefficients, values)
 
     def add(self, queries: Sequence[Query], rows: Floats, values: Floats) -> None:
         """
@@ -68,7 +75,26 @@ class Span:
         self._inverse = None
 
     def find(self, query: Query) -> Combination | None:
-        """The best unbiased combination for `query`, or None if there is none."""
+        """The best unbiased combination for `query` that is looked for, or None if there is none."""
+        each = [self._combined(query), *(block.find(query) for block in self._blocks)]
+        found = [one for one in each if one is not None]
+        return min(found, key=lambda one: one.variance) if found else None
+
+    def find_each(self, queries: Sequence[Query]) -> dict[Query, Combination | None]:
+        """The same for each query of a statement."""
+        if not isinstance(queries, Groups) or len(queries) <= MAX_JOINT:
+            return {query: self.find(query) for query in queries}
+        best: dict[Query, Combination | None] = dict.fromkeys(queries)
+        for block in self._blocks:
+            for query, value, variance in zip(queries, *map(np.ndarray.tolist, block.find_each(queries)),
+                                              strict=True):  # fmt: skip
+                before = best[query]
+                if variance < (np.inf if before is None else before.variance):
+                    best[query] = Combination(value, variance)
+        return best
+
+    def _combined(self, query: Query) -> Combination | None:
+        """The best combination of the rows that are in no block."""
         if not len(self._values):
             return None
         with blas_threads(len(self._values)):

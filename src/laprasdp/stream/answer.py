@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.derive.consistent import agree, project, round_to
+from laprasdp.derive.estimates import Errors, worked_out
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.law import Law, expected_error, half_width
 from laprasdp.record.estimate import Estimate
@@ -174,14 +176,23 @@ class GroupedAnswer(Sequence[Answer]):
         One a group.  Groups measured together share their release's charge equally.
     total : Answer, optional
         The same statement without its GROUP BY, where that is known without measuring anything.
-    covariance : (m, m) array, optional
-        Joint covariance of the errors of all groups, where all are answers of one state that knows it.
+    errors : (m, m) array or callable, optional
+        What gives `covariance`, where it is known.
     """
 
     query: str
     answers: tuple[Answer, ...]
     total: Answer | None = None
-    covariance: Floats | None = field(default=None, compare=False, repr=False)
+    errors: Errors = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def covariance(self) -> Floats | None:
+        """
+        (m, m) joint covariance of the errors of all groups; None where it is not known.
+
+        Known of up to ``MANY`` groups that are all answers of one state; worked out when first asked for.
+        """
+        return worked_out(self.errors)
 
     def __len__(self) -> int:
         return len(self.answers)

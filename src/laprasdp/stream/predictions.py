@@ -66,4 +66,4 @@ def read_prediction(one: Prediction, reader: Reader) -> Prediction:
 def predicted(statement: Statement, expected: float | None, place: str) -> Prediction:
     """A statement that was read, as a prediction."""
     labels = tuple(", ".join(map(str, labels)) for labels in statement.groups) if statement.by else ()
-    return Prediction(statement.text, statement.queries, labels, expected, place)
+    return Prediction(statement.text, tuple(statement.queries), labels, expected, place)

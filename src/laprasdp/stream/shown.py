@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from laprasdp.arrays import Floats
-from laprasdp.derive.estimates import JointEstimate
+from laprasdp.derive.estimates import Errors, JointEstimate
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
+from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
@@ -81,7 +82,7 @@ class Shown:
         answers = self.answers
         if not self.parsed.by:
             return answers[0]
-        return GroupedAnswer(self.parsed.text, answers, self.total, self.joint.covariance)
+        return GroupedAnswer(self.parsed.text, answers, self.total, self.joint.errors)
 
 
 def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
@@ -103,37 +104,44 @@ def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | Non
     estimates : sequence of Estimate or None
         One for each of its queries, as the reply holds them.
     """
-    if not parsed.by or len(estimates) > MANY:
+    if not parsed.by:
         return JointEstimate(tuple(estimates))
-    return JointEstimate(
-        tuple(estimates), _total(state, parsed), _covariance(state, parsed.queries, estimates)
-    )
+    return JointEstimate(tuple(estimates), _total(state, parsed), _errors(state, parsed.queries, estimates))
 
 
 def _total(state: State, parsed: Statement) -> Estimate | None:
     """The sum of all groups, where that is known; nothing is measured for it."""
-    parts = list(parsed.queries)
+    queries = parsed.queries
+    whole = queries.union if isinstance(queries, Groups) else _sum(queries)
+    return None if whole is None or whole.is_zero else state.policy.recall(whole)
+
+
+def _sum(queries: Sequence[Query]) -> Query | None:
+    """The sum of some queries, or None where it has too many classes."""
+    parts = list(queries)
     try:
         while len(parts) > 1:  # in pairs, so that most sums have few classes
             pairs = zip(parts[::2], parts[1::2], strict=False)
             parts = [one.combine(other, operator.add) for one, other in pairs] + parts[len(parts) & ~1 :]
-    except UnsupportedQuery:  # of too many classes
+    except UnsupportedQuery:
         return None
-    whole = parts[0].canonical()
-    return None if whole.is_zero else state.policy.recall(whole)
+    return parts[0].canonical()
 
 
-def _covariance(
-    state: State, queries: Sequence[Query], estimates: Sequence[Estimate | None]
-) -> Floats | None:
-    """Joint covariance of answers that are all of the policy's present state, which knows it."""
+def _errors(state: State, queries: Sequence[Query], estimates: Sequence[Estimate | None]) -> Errors:
+    """What works out the joint covariance of answers that are all of the policy's present state."""
     live = [place for place, estimate in enumerate(estimates) if estimate is not None]
-    found = state.policy.covariance([queries[place] for place in live]) if live else None
-    variances = [estimate.variance for estimate in estimates if estimate is not None]
-    if found is None or not np.isfinite(found).all():
+    known = state.policy.joint_of(chosen(queries, live)) if live and len(queries) <= MANY else None
+    if known is None:
         return None
-    if not np.allclose(found.diagonal(), variances, rtol=1e-6):
-        return None  # a replayed answer is older, and less precise than what is known now
-    joint = np.zeros((len(queries), len(queries)))
-    joint[np.ix_(live, live)] = found
-    return joint
+    variances = [estimate.variance for estimate in estimates if estimate is not None]
+
+    def covariance() -> Floats | None:
+        found = known()
+        if not np.isfinite(found).all() or not np.allclose(found.diagonal(), variances, rtol=1e-6):
+            return None  # a replayed answer is older, and less precise than what is known now
+        joint = np.zeros((len(queries), len(queries)))
+        joint[np.ix_(live, live)] = found
+        return joint
+
+    return covariance

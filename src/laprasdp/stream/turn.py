@@ -9,6 +9,7 @@ from laprasdp.data.table import Table
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.policy import Grant
 from laprasdp.privacy.noise import NoiseSource
+from laprasdp.queries.groups import chosen, gathered
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Refusal, Release, Reply
 from laprasdp.record.estimate import Estimate
@@ -138,7 +139,7 @@ class Turn:
         """Why the state refuses them now, if it does; None if a release comes first that may change it."""
         choice = self._choice(queries)
         if choice.flaw:
-            return Refusal(tuple(queries), choice.flaw)
+            return Refusal(gathered(queries), choice.flaw)
         return choice.weighed if isinstance(choice.weighed, Refusal) else None
 
     def settle(self, queries: Sequence[Query]) -> Settled:
@@ -168,11 +169,11 @@ class Turn:
         known, grant = choice.weighed
         prices: dict[Query, float] = {}
         if grant is not None:
-            missing = [query for query, estimate in known.items() if estimate is None]
+            missing = _missing(queries, known)
             self.append(self._released(grant, opening=False))
-            known = known | {query: self._state.policy.latest(query) for query in missing}
+            known = {**known, **self._state.policy.latest_of(missing)}
             prices = dict.fromkeys(missing, grant.charge.price / len(missing))
-        reply = Reply(tuple(queries), tuple(map(known.get, queries)), measured=grant is not None)
+        reply = Reply(gathered(queries), tuple(map(known.get, queries)), measured=grant is not None)
         self.append(reply)
         return Settled(reply, prices, tuple(released))
 
@@ -198,8 +199,8 @@ def _weigh(
 ) -> tuple[Known, Grant | None] | Refusal:
     """What is known of each query that is not zero and the grant for the others, or why there is none."""
     policy = state.policy
-    known = {query: policy.recall(query) for query in dict.fromkeys(queries) if not query.is_zero}
-    missing = [query for query, estimate in known.items() if estimate is None]
+    known = policy.recall_of(chosen(queries, [k for k, query in enumerate(queries) if not query.is_zero]))
+    missing = _missing(queries, known)
     if not missing:
         return known, None
     try:
@@ -209,9 +210,15 @@ def _weigh(
             grant = policy.grant(missing, left)
         state.filter.check(grant.charge)
     except BudgetExhausted as refusal:
-        return Refusal(tuple(queries), str(refusal))
+        return Refusal(gathered(queries), str(refusal))
     try:
         state.check_cap(grant.charge, analyst)
     except BudgetExhausted as refusal:
-        return Refusal(tuple(queries), str(refusal), counted=False)
+        return Refusal(gathered(queries), str(refusal), counted=False)
     return known, grant
+
+
+def _missing(queries: Sequence[Query], known: Known) -> Sequence[Query]:
+    """Those of which nothing is known, each once."""
+    first = {query: place for place, query in reversed(list(enumerate(queries)))}
+    return chosen(queries, [first[query] for query in known if known[query] is None])
