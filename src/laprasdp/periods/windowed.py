@@ -40,6 +40,7 @@ from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
@@ -203,7 +204,7 @@ class WindowedSession(Asking):
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer:
+    ) -> Answer | GroupedAnswer | ResultSet:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 

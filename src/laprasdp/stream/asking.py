@@ -13,6 +13,7 @@ from laprasdp.sql.parse import Statement
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
+from laprasdp.stream.resultset import ResultSet
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,12 @@ class Asking(Protocol):
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer:
+    ) -> Answer | GroupedAnswer | ResultSet:
         """Answer one statement, at once."""
 
     def ask_many(
         self, statements: Iterable[str | Query | Statement], *, analyst: str | None = None
-    ) -> Iterator[Answer | GroupedAnswer]:
+    ) -> Iterator[Answer | GroupedAnswer | ResultSet]:
         """
         Answer statements one after another, each at once.
 

@@ -34,6 +34,7 @@ from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.price import Price, rehearsed
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
@@ -69,6 +70,9 @@ class Session(Asking):
     owned : ExitStack, optional
         What ends with the session beside its ledger, such as a table that was opened for it.
 
+    reader : Reader, optional
+        What reads its statements, where that knows more than the table does: lookups.
+
     Attributes
     ----------
     life : Life
@@ -102,6 +106,7 @@ class Session(Asking):
         caps: Mapping[str, float] | None = None,
         clock: Callable[[], datetime] = now,
         owned: ExitStack | None = None,
+        reader: Reader | None = None,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
@@ -109,7 +114,7 @@ class Session(Asking):
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise, self._ledger = table, noise, ledger
         self._predicted, self._clock = tuple(predicted), clock
-        self._reader = Reader(table.domain, table.name, table.types)
+        self._reader = reader or Reader(table.domain, table.name, table.types)
         self._owned = owned or ExitStack()
         self._following = Following.opened(policy, caps or {}, ledger)
         self.life, self._lock = self._following.life, self._following.lock
@@ -201,7 +206,7 @@ class Session(Asking):
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer:
+    ) -> Answer | GroupedAnswer | ResultSet:
         """
         Answer one statement, at once.
 
