@@ -279,6 +279,8 @@ class _Block:
         return next((place for place, key in enumerate(self.keys) if same(key.node, meant)), None)
 
     def _aggregate(self, node: Tree, shown: str) -> Tree:
+        name = str(node["function_name"])
+        shown = name.upper() + shown[len(name) :] if shown.startswith(name) else shown
         arguments = [self.names.resolve(one, self.rows) for one in node["children"]]
         orders = (node.get("order_bys") or {}).get("orders") or []
         if orders:

@@ -1,6 +1,4 @@
-"""Answers: an unbiased value with its exact error, where it came from and what it cost; and what can be made
-of released values for free: counts that are not negative, whole, or agree with their total.
-"""
+"""Answers: an unbiased value with its exact error; and counts that are not negative, whole, or agree."""
 
 from __future__ import annotations
 

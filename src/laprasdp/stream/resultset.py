@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from laprasdp.arrays import Floats
+from laprasdp.derive.draws import drawn
 from laprasdp.derive.joint import Joint
 from laprasdp.derive.laws import (
     DrawnLaw,
@@ -338,12 +339,9 @@ class _Worked:
         assert self.joint.covariance is not None
         grouped = self.result.unfiltered is not None
         select = self.result.unfiltered or self.result.select
-        spread, vectors = np.linalg.eigh(self.joint.covariance)
-        root = vectors * np.sqrt(np.maximum(spread, 0.0))
-        rng = np.random.default_rng(0)  # of released numbers alone: the same statement shows the same
         found: dict[tuple[Any, ...], list[list[float]]] = {}
-        for _ in range(DRAWS):
-            table = self._run(select, self.values + root @ rng.standard_normal(len(spread)))
+        for values in drawn(self.values, self.joint.covariance, DRAWS):
+            table = self._run(select, values)
             for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 key = (cells[-1],) if grouped else self._key(cells)
                 found.setdefault(key, []).append([_number(one) for one in cells])

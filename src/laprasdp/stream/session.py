@@ -28,13 +28,11 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.asking import Account, Asking
+from laprasdp.stream.asking import Account, Asked, Asking, Told
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.price import Price, rehearsed
-from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
@@ -71,7 +69,7 @@ class Session(Asking):
         What ends with the session beside its ledger, such as a table that was opened for it.
 
     reader : Reader, optional
-        What reads its statements, where that knows more than the table does: lookups.
+        What reads its statements, where that knows lookups.
 
     Attributes
     ----------
@@ -204,9 +202,7 @@ class Session(Asking):
         """
         self._state.admit(analyst)
 
-    def ask(
-        self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer | ResultSet:
+    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once.
 
@@ -219,8 +215,8 @@ class Session(Asking):
 
         Returns
         -------
-        Answer or GroupedAnswer
-            A GROUP BY gives one answer a declared group.
+        Answer, GroupedAnswer or ResultSet
+            A GROUP BY gives one answer a declared group; a statement of several values gives its rows.
 
         Raises
         ------
@@ -254,7 +250,7 @@ class Session(Asking):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
-    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
 
@@ -313,7 +309,7 @@ class Session(Asking):
             if budget.coordinates < old.coordinates:
                 check_promise(self._policy)
 
-    def _parsed(self, statement: str | Query | Statement) -> Statement:
+    def _parsed(self, statement: Asked) -> Statement:
         if isinstance(statement, Statement):
             return statement
         if isinstance(statement, str):
