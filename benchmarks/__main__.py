@@ -16,6 +16,7 @@ from rich.table import Table
 
 NAMES = {
     "accuracy": "benchmarks.accuracy",
+    "dashboard": "benchmarks.dashboard",
     "design": "benchmarks.design",
     "ledger": "benchmarks.ledger",
     "scale": "benchmarks.scale",
@@ -46,11 +47,15 @@ def main(arguments: list[str] | None = None) -> int:
     size.add_argument("--full", action="store_true", help="also run what takes minutes")
     size.add_argument("--quick", action="store_true", help="run the smallest sizes only")
     parser.add_argument("--domain", choices=("line", "flights"), help="table of `accuracy`; line by default")
+    parser.add_argument("--data", help="folder of `dashboard`: lapras.toml, its table, statements.jsonl")
     chosen = parser.parse_args(arguments)
     rows_of = importlib.import_module(NAMES[chosen.name]).rows
-    more = {} if chosen.domain is None else {"domain": chosen.domain}
-    if not more.keys() <= inspect.signature(rows_of).parameters.keys():
-        parser.error(f"{chosen.name} takes no --domain")
+    more = {key: value for key in ("domain", "data") if (value := getattr(chosen, key)) is not None}
+    takes = inspect.signature(rows_of).parameters
+    for key in more.keys() - takes.keys():
+        parser.error(f"{chosen.name} takes no --{key}")
+    if "data" in takes and "data" not in more:
+        parser.error(f"{chosen.name} needs --data")
     found: Iterator[dict[str, Any]] = rows_of(full=chosen.full, quick=chosen.quick, **more)
     if chosen.json:
         for row in found:

@@ -81,7 +81,7 @@ def test_a_failure_of_a_command_carries_the_code(small: Path) -> None:
         settings.write('[ledger]\nfile = "lapras.ledger"\n[analysts]\nada = 0.5\n')
     asked: dict[str, list[str]] = {
         "ledger": ["ledger", "verify"],  # it is not begun
-        "unsupported-query": ["ask", "SELECT AVG(n) FROM t", "--analyst", "ada"],
+        "unsupported-query": ["ask", "SELECT MAX(n) FROM t", "--analyst", "ada"],
         "query-syntax": ["ask", "SELECT COUNT(* FROM t", "--analyst", "ada"],
         "other-table": ["ask", "SELECT COUNT(*) FROM s", "--analyst", "ada"],
         "unknown-analyst": ["ask", "SELECT COUNT(*) FROM t"],
@@ -99,11 +99,11 @@ def test_a_failure_of_a_command_carries_the_code(small: Path) -> None:
 
 
 def test_a_refused_statement_of_a_file_carries_its_line(small: Path) -> None:
-    Path("q.sql").write_text("SELECT COUNT(*) FROM t;\nSELECT AVG(n)\nFROM t;\nSELECT 'open;\n")
+    Path("q.sql").write_text("SELECT COUNT(*) FROM t;\nSELECT MAX(n)\nFROM t;\nSELECT 'open;\n")
     done = invoke("run", "q.sql", "--json", code=1)
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert [(one["line"], one["code"]) for one in told] == [(2, "unsupported-query"), (4, "query-syntax")]
-    assert "AVG" in told[0]["message"]
+    assert "MAX" in told[0]["message"]
     assert len(done.stdout.splitlines()) == 1
 
 

@@ -171,6 +171,10 @@ _ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "ledger": (_kept("open", "transaction", "since"), "a ledger, a path, a URL, or None"),
     "shelf": (_kept("ledger", "together", "settings"), "a shelf of ledgers, a path, a URL, or None"),
     "caps": (or_none(_caps), "a mapping of analysts to numbers, or None"),
+    "lookups": (
+        or_none(lambda value: isinstance(value, Mapping) and all(map(is_text, value))),
+        "a mapping of names to lookups, or None",
+    ),
     "clock": (callable, "a function without arguments that gives the time"),
     "attribute": (is_text, "the name of a date attribute"),
     "periods": (

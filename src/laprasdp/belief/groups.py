@@ -6,7 +6,7 @@ its mean and its covariance with a query are products of numbers that are looked
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt

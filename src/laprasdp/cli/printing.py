@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any, Literal
 from laprasdp.cli.show import price, records, shorten
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Asking
+from laprasdp.stream.resultset import ResultRow, ResultSet
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
@@ -20,9 +22,10 @@ REASONS = {
     "batch": "more for the predicted queries still to come",
     "raise": "what the raised budget has room for",
 }
-Write = Callable[[int | None, Answer | GroupedAnswer], None]
+Shown = Answer | GroupedAnswer | ResultSet
+Write = Callable[[int | None, Shown], None]
 FIELDS = (
-    *("line", "query", "group", "value", "nonnegative", "std"),
+    *("line", "query", "group", "column", "value", "nonnegative", "std"),
     *("low", "high", "source", "charge", "remaining", "released"),
 )
 
@@ -32,7 +35,7 @@ def writer(form: Format, level: float, session: Asking, post: Post | None = None
     return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
 
-def adjusted(answer: Answer | GroupedAnswer, post: Post) -> list[float]:
+def adjusted(answer: Shown, post: Post) -> list[float]:
     """
     One value an answer, to stand beside the unbiased one.
 
@@ -45,14 +48,17 @@ def adjusted(answer: Answer | GroupedAnswer, post: Post) -> list[float]:
     return [one.rounded if post == "rounded" else one.nonnegative for one in members(answer)]
 
 
-def members(answer: Answer | GroupedAnswer) -> list[Answer]:
-    """The answers of a statement, one each group."""
+def members(answer: Shown) -> list[Answer]:
+    """The answers of a statement, one each group; none of a result that is worked out from several."""
+    if isinstance(answer, ResultSet):
+        return []
     return list(answer) if isinstance(answer, GroupedAnswer) else [answer]
 
 
-def _rows(
-    line: int | None, answer: Answer | GroupedAnswer, post: Post | None, level: float
-) -> Iterator[dict[str, Any]]:
+def _rows(line: int | None, answer: Shown, post: Post | None, level: float) -> Iterator[dict[str, Any]]:
+    if isinstance(answer, ResultSet):
+        yield from ({**({} if line is None else {"line": line}), **row} for row in answer.json_rows(level))
+        return
     values = None if post is None else adjusted(answer, post)
     for place, one in enumerate(members(answer)):
         row = one.row(level) if line is None else {"line": line, **one.row(level)}
@@ -60,11 +66,18 @@ def _rows(
 
 
 def _json_lines(level: float, session: Asking, post: Post | None) -> Write:
-    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
+    def write(line: int | None, answer: Shown) -> None:
         for row in _rows(line, answer, post, level):
             print(json.dumps(row))
 
     return write
+
+
+def _values(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A line for each value of each row, with the name of its column."""
+    for row in rows:
+        for name, figure in row["columns"].items():
+            yield {**row, **figure, "column": name}
 
 
 def _csv(level: float, session: Asking, post: Post | None) -> Write:
@@ -73,8 +86,8 @@ def _csv(level: float, session: Asking, post: Post | None) -> Write:
     made.writeheader()
     sys.stdout.flush()
 
-    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
-        for row in _rows(line, answer, post, level):
+    def write(line: int | None, answer: Shown) -> None:
+        for row in _values(_rows(line, answer, post, level)):
             if "group" in row:
                 row["group"] = json.dumps(row["group"], ensure_ascii=False)
             row["released"] = json.dumps(row["released"]) if row["released"] else ""
@@ -92,11 +105,13 @@ def _text(level: float, session: Asking, post: Post | None) -> Write:
     header = layout.format("line", "answer", "std", "low", "high", *added, "source", charge, "statement")
     print(header, flush=True)
 
-    def write(line: int | None, answer: Answer | GroupedAnswer) -> None:
+    def write(line: int | None, answer: Shown) -> None:
         values = None if post is None else adjusted(answer, post)
         number = "" if line is None else line
         if isinstance(answer, GroupedAnswer):
             print(f"{number:>4}  {shorten(answer.query, limit and limit + width - 6)}")
+        if isinstance(answer, ResultSet):
+            _table(answer, level, number, limit and limit + width - 6)
         for place, one in enumerate(members(answer)):
             what = one.query if one.group is None else _group(one.group)
             numbers = [records(value) for value in (one.value, one.std, *one.interval(level))]
@@ -110,6 +125,26 @@ def _text(level: float, session: Asking, post: Post | None) -> Write:
             print(f"      also released{where}: {why}, {charge} {cost}")
 
     return write
+
+
+def _table(answer: ResultSet, level: float, number: int | str, width: int | None) -> None:
+    """The rows of a result: each value with the ends of its interval."""
+    print(f"{number:>4}  {shorten(answer.query, width)}")
+    for row in answer:
+        print("      " + "  ".join([f"{name} = {_spelled(row, name, level)}" for name in answer.names]))
+    print(f"      {answer.source}, {price(answer.charge)}")
+
+
+def _spelled(row: ResultRow, name: str, level: float) -> str:
+    if name in row.group:
+        return "NULL" if row.group[name] is None else str(row.group[name])
+    figure = row.columns[name]
+    if not isinstance(figure.value, float | int):
+        return "NULL" if figure.value is None else str(figure.value)
+    low, high = figure.interval(level)
+    if math.isinf(low) or math.isinf(high):
+        return f"{figure.value:,.6g} (unbounded)"
+    return f"{figure.value:,.6g} ({low:,.6g} … {high:,.6g})"
 
 
 def _group(group: dict[str, Any]) -> str:

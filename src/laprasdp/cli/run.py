@@ -18,6 +18,7 @@ from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
 from laprasdp.sql.statements import Fragment, split
 from laprasdp.stream.asking import Asking
+from laprasdp.stream.resultset import ResultSet
 
 
 def run(
@@ -78,7 +79,8 @@ class _Stream:
             say(refusal(error.code, str(error), fragment.line, as_json=self._json))
             return
         self._answered += 1
-        self._again += all(one.source == "replay" for one in members(answer))
+        sources = [answer] if isinstance(answer, ResultSet) else members(answer)
+        self._again += all(one.source == "replay" for one in sources)
         self._write(fragment.line, answer)
         sys.stdout.flush()
 

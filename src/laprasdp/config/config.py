@@ -16,6 +16,7 @@ from typing import Any
 from laprasdp import datasets
 from laprasdp.config.attributes import read_domain
 from laprasdp.config.dialect import KEYS_OF_TEXT, read_dialect
+from laprasdp.config.lookups import read_lookups
 from laprasdp.config.periods import Windows, read_windows
 from laprasdp.config.place import Place, read_analysts, read_ledger
 from laprasdp.config.predictions import read_count
@@ -34,6 +35,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
+from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.asking import Asking
 from laprasdp.stream.opening import open_session
@@ -68,6 +70,8 @@ class Config:
         The ε of what may be measured for each; where there is any, only they may ask.
     windows : Windows, optional
         Periods with a budget each.
+    lookups : mapping of name to Lookup
+        Public tables that statements may join.
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
     stream : Stream
@@ -90,6 +94,7 @@ class Config:
     ledger: Place | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
     windows: Windows | None = None
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
 
     def open(self) -> Asking:
         """Open the table and the ledger; nothing is released yet."""
@@ -97,7 +102,7 @@ class Config:
         opens: Callable[..., Asking]
         if self.windows is None:
             ledger = None if place is None else place.open(self.domain)
-            opens = partial(open_session, ledger=ledger)
+            opens = partial(open_session, ledger=ledger, lookups=self.lookups)
         else:
             parts = self.windows.parts(self.domain).values()
             opens = partial(
@@ -118,6 +123,10 @@ class Config:
             public=self.public,
             caps=self.caps,
         )
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.domain, self.name, lookups=self.lookups)
 
     def kept(self) -> Place:
         """
@@ -171,8 +180,8 @@ class Config:
         stream = self.stream if predictions else replace(self.stream, predictions=())
         if self.windows is not None:
             declaration = Declaration(self.budget, stream, self.unit, self.caps)
-            return declaration.before(part or self.windows.last(self.domain), Reader(self.domain, self.name))
-        predicted = read_predictions(stream.declared, Reader(self.domain, self.name))
+            return declaration.before(part or self.windows.last(self.domain), self._reader)
+        predicted = read_predictions(stream.declared, self._reader)
         setting = stream.setting(self.domain, self.budget, self.unit, predicted)
         return policy_named(stream.policy, setting), [one.text for one in predicted]
 
@@ -207,7 +216,7 @@ class Config:
 
     def read(self) -> Config:
         """The same with its predictions read, so that none is read again."""
-        reader = Reader(self.domain, self.name)
+        reader = self._reader
         read = tuple(read_prediction(one, reader) for one in self.stream.declared)
         return replace(self, stream=replace(self.stream, predictions=read))
 
@@ -250,12 +259,15 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
-    top.only("source", "domain", "privacy", "stream", "ledger", "analysts", "windows", what="section")
+    top.only(
+        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", what="section"
+    )
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     settings["domain"] = read_domain(top.section("domain"))
     stream = top.section("stream")
     settings |= {"stream": read_stream(stream, path.parent), "prediction_count": read_count(stream)}
     settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
+    settings["lookups"] = read_lookups(top.section("lookup"), path.parent)
     if "ledger" in top:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
     if "windows" in top:

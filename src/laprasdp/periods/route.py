@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from laprasdp.periods.period import Part
 from laprasdp.sql.parse import Statement
@@ -41,5 +42,5 @@ def route(parsed: Statement, parts: Mapping[str, Part]) -> tuple[Places, dict[st
             places[name] = counted
             groups = tuple(parsed.groups[place] for place in counted) if parsed.by else ()
             queries = tuple(mine[place] for place in counted)
-            asked[name] = Statement(parsed.text, queries, parsed.by, groups, parsed.aggregate)
+            asked[name] = replace(parsed, queries=queries, groups=groups, result=parsed.result)
     return places, asked

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from laprasdp.derive.estimates import sum_of_joints
+from laprasdp.derive.estimates import JointEstimate, sum_of_joints
 from laprasdp.periods.route import Places
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
+from laprasdp.sql.result import Result
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.resultset import ResultSet, rows_of
 from laprasdp.stream.shown import Shown, groups_of
+
+Shared = Answer | GroupedAnswer | ResultSet
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class WindowedAnswer(Answer):
         }
 
 
-def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Answer | GroupedAnswer:
+def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Shared:
     """
     The answer to a statement from those of its periods.
 
@@ -68,6 +72,8 @@ def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Answ
             parts[place][period] = part
     joints = {period: one.joint for period, one in shown.items()}
     joint = sum_of_joints(len(parsed.queries), joints, places)
+    if parsed.result is not None:
+        return _result(parsed, joint, parsed.result, parts, remaining)
     answers = tuple(
         _answer(parsed.text, estimate, found, remaining, group)
         for estimate, found, group in zip(joint.estimates, parts, groups_of(parsed), strict=True)
@@ -78,6 +84,29 @@ def added(parsed: Statement, places: Places, shown: Mapping[str, Shown]) -> Answ
     whole = f"the total of {parsed.text}"
     total = None if joint.total is None else _answer(whole, joint.total, totals, remaining)
     return GroupedAnswer(parsed.text, answers, total, joint.errors)
+
+
+def _result(
+    parsed: Statement,
+    joint: JointEstimate,
+    result: Result,
+    parts: Sequence[Mapping[str, Answer]],
+    remaining: float,
+) -> ResultSet:
+    """The rows of a statement whose answers are not those of its queries."""
+    names, rows = rows_of(result, joint)
+    sources = {"constant" if one is None else one.source for one in joint.estimates}
+    each = [(period, part) for found in parts for period, part in found.items()]
+    return ResultSet(
+        parsed.text,
+        names,
+        rows,
+        sources.pop() if len(sources) == 1 else "mixed" if sources else "constant",
+        math.fsum(part.charge for _, part in each),
+        remaining,
+        tuple(replace(one, period=period) for period, part in each for one in part.released),
+        any(part.simulated for _, part in each),
+    )
 
 
 def _answer(

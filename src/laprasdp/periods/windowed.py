@@ -37,6 +37,7 @@ from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.session import Session, now
 
 ReadPart = Callable[[Part, Any], Table]
@@ -204,7 +205,7 @@ class WindowedSession(Asking):
 
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer:
+    ) -> Answer | GroupedAnswer | ResultSet:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 

@@ -17,6 +17,7 @@ from laprasdp.sql.aggregate import AGGREGATES, refuse_aggregate, weight
 from laprasdp.sql.group import group_by, group_levels, group_queries, order_by
 from laprasdp.sql.predicate import Scope, same_name
 from laprasdp.sql.reference import ColumnRef
+from laprasdp.sql.result import Result
 from laprasdp.sql.shapes import Shapes
 from laprasdp.sql.syntax import (
     Node,
@@ -50,6 +51,10 @@ class Statement:
         The labels of each group, aligned with `queries`; None is NULL.
     aggregate : str
         Name of the output column: the alias, or "count" or "sum".
+    column : str
+        The alias, or DuckDB's own name of the column.
+    result : Result, optional
+        The rows that it shows as a function of what its queries answer, where they are not those answers.
     """
 
     text: str
@@ -57,6 +62,8 @@ class Statement:
     by: tuple[str, ...] = ()
     groups: tuple[tuple[Any, ...], ...] = ()
     aggregate: str = "count"
+    column: str = "count_star()"
+    result: Result | None = None
 
 
 def parse(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 
+from laprasdp.errors import UnsupportedQuery
 from laprasdp.queries.domain import Domain
+from laprasdp.sql.lookup import Lookup, lookups_of
 from laprasdp.sql.parse import Statement, parse
+from laprasdp.sql.select import Selects
 from laprasdp.sql.shapes import Shapes
+from laprasdp.sql.syntax import check_text
 
+_COUNT = re.compile(r"\s*SELECT\s+COUNT\(\*\)\s+FROM\b", re.IGNORECASE)
+"""Of these the column is called count_star(), as most statements have it; of others DuckDB is asked."""
 ROOM = 2**25
 """Bytes that remembered statements may take, all together."""
 _OBJECTS = 2**10  # bytes of a query beside its arrays, and of a statement beside its queries
@@ -26,6 +34,8 @@ class Reader:
         The declared name of the table.
     types : mapping of attribute to DuckDB type, optional
         Of the table's columns, as `Table.types`; without, each attribute has its natural type.
+    lookups : mapping of name to Lookup, optional
+        Public tables that statements may join.
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
@@ -42,21 +52,35 @@ class Reader:
     """
 
     def __init__(
-        self, domain: Domain, table: str, types: Mapping[str, str] | None = None, *, room: int = ROOM
+        self,
+        domain: Domain,
+        table: str,
+        types: Mapping[str, str] | None = None,
+        *,
+        lookups: Mapping[str, Lookup] | None = None,
+        room: int = ROOM,
     ) -> None:
         self.domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self.taken = 0
         self._shapes = Shapes()
+        self._selects = Selects(domain, table, types or {}, lookups_of(lookups))
         self._lock = threading.Lock()
 
     def parse(self, text: str) -> Statement:
-        """As `laprasdp.sql.parse.parse`."""
+        """
+        What a statement asks: one count or sum of each group, or what follows from several.
+
+        Raises
+        ------
+        QuerySyntaxError, UnsupportedQuery
+            As from `laprasdp.sql.parse.parse`; a statement that it refuses is read as `Selects` does.
+        """
         with self._lock:
             if text in self._known:
                 self._known.move_to_end(text)
                 return self._known[text][0]
-        statement = parse(text, self.domain, self._table, self._shapes, self._types)
+        statement = self._read(text)
         size = _size(text, statement)
         if size <= self._room // 8:
             with self._lock:
@@ -66,8 +90,27 @@ class Reader:
                     self.taken -= self._known.popitem(last=False)[1][1]
         return statement
 
+    def _read(self, text: str) -> Statement:
+        try:
+            plain = parse(text, self.domain, self._table, self._shapes, self._types)
+        except UnsupportedQuery as refusal:
+            check_text(text)
+            try:
+                queries, result = self._selects.read(text.strip())
+            except (UnsupportedQuery, RecursionError) as other:
+                raise _plainer(refusal, other) from None
+            return Statement(text.strip(), queries, result=result)
+        return plain if _COUNT.match(text) else replace(plain, column=self._selects.named(text, plain.column))
+
+
+def _plainer(first: UnsupportedQuery, second: Exception) -> UnsupportedQuery:
+    """Of two refusals the one that says more: that of a construct only says that it is another door's."""
+    wide = isinstance(second, UnsupportedQuery) and "DuckDB refuses it" not in str(second)
+    return second if wide and "is not supported" in str(first) else first  # type: ignore[return-value]
+
 
 def _size(text: str, statement: Statement) -> int:
     """Bytes that a statement and its text take, generously."""
     arrays = (array.nbytes for query in statement.queries for array in (*query.labels, query.weights))
-    return 8 * len(text) + _OBJECTS * (1 + len(statement.queries)) + sum(arrays)
+    keys = sum(block.keys.nbytes for block in statement.result.blocks) if statement.result else 0
+    return 64 * len(text) + _OBJECTS * (1 + len(statement.queries)) + sum(arrays) + 4 * keys

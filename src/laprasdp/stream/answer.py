@@ -77,6 +77,8 @@ class Answer:
         The noise was seeded, so nothing is protected.
     released : tuple of Released
         Releases made before this answer that no statement asked for; `charge` leaves them out.
+    column : str
+        Name of the column that it stands in: the alias, or DuckDB's own.
     """
 
     query: str
@@ -90,6 +92,7 @@ class Answer:
     parts: float = 1.0
     simulated: bool = False
     released: tuple[Released, ...] = ()
+    column: str = "count_star()"
 
     @classmethod
     def of(cls, query: str, estimate: Estimate | None, charge: float, remaining: float, **more: Any) -> Self:
@@ -149,7 +152,9 @@ class Answer:
         row: dict[str, Any] = {"query": self.query}
         if self.group is not None:
             row["group"] = self.group
+        figure = {"value": self.value, "std": self.std, "low": low, "high": high, "kind": "unbiased"}
         row |= {
+            "columns": {self.column: figure},
             "value": self.value,
             "nonnegative": self.nonnegative,
             "std": self.std,

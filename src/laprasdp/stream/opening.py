@@ -19,6 +19,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.predictions import read_predictions
 from laprasdp.stream.session import Session, now
@@ -43,6 +44,7 @@ def open_session(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
+    lookups: Mapping[str, Lookup] | None = None,
     **options: Any,
 ) -> Session:
     """
@@ -76,6 +78,8 @@ def open_session(
         The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
     clock : callable
         The time for the ledger's stamps, in UTC; nothing is decided by it.
+    lookups : mapping of name to Lookup, optional
+        Public tables that statements may join.
     **options
         Fields of `stream` given one by one: ``horizon=200`` for ``stream=Stream(horizon=200)``; and
         ``expected``, how often each of ``predictions`` is expected.
@@ -95,7 +99,8 @@ def open_session(
 
         rows = DuckDBTable(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
         opened = owned.enter_context(rows)
-    predicted = read_predictions(stream.declared, Reader(domain, opened.name, opened.types))
+    reader = Reader(domain, opened.name, opened.types, lookups=lookups)
+    predicted = read_predictions(stream.declared, reader)
     return Session(
         opened,
         policy_named(stream.policy, stream.setting(domain, budget, unit, predicted)),
@@ -106,6 +111,7 @@ def open_session(
         caps=caps,
         clock=clock,
         owned=owned,
+        reader=reader,
     )
 
 

@@ -66,4 +66,6 @@ def read_prediction(one: Prediction, reader: Reader) -> Prediction:
 def predicted(statement: Statement, expected: float | None, place: str) -> Prediction:
     """A statement that was read, as a prediction."""
     labels = tuple(", ".join(map(str, labels)) for labels in statement.groups) if statement.by else ()
+    if statement.result is not None:
+        labels = tuple(f"count {place}" for place in range(1, len(statement.queries) + 1))
     return Prediction(statement.text, tuple(statement.queries), labels, expected, place)

@@ -27,8 +27,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.asking import Account, Asking
+from laprasdp.stream.asking import Account, Asked, Asking, Told
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
@@ -67,6 +66,9 @@ class Session(Asking):
     owned : ExitStack, optional
         What ends with the session beside its ledger, such as a table that was opened for it.
 
+    reader : Reader, optional
+        What reads its statements, where that knows lookups.
+
     Attributes
     ----------
     life : Life
@@ -100,6 +102,7 @@ class Session(Asking):
         caps: Mapping[str, float] | None = None,
         clock: Callable[[], datetime] = now,
         owned: ExitStack | None = None,
+        reader: Reader | None = None,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
@@ -107,7 +110,7 @@ class Session(Asking):
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise = table, noise
         self._predicted, self._clock = tuple(predicted), clock
-        self._reader = Reader(table.domain, table.name, table.types)
+        self._reader = reader or Reader(table.domain, table.name, table.types)
         self._owned = owned or ExitStack()
         self._following = Following.opened(policy, caps or {}, ledger)
         self.life, self._lock = self._following.life, self._following.lock
@@ -207,9 +210,7 @@ class Session(Asking):
         """
         self.state.admit(analyst)
 
-    def ask(
-        self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer:
+    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once.
 
@@ -222,8 +223,8 @@ class Session(Asking):
 
         Returns
         -------
-        Answer or GroupedAnswer
-            A GROUP BY gives one answer a declared group.
+        Answer, GroupedAnswer or ResultSet
+            A GROUP BY gives one answer a declared group; a statement of several values gives its rows.
 
         Raises
         ------
@@ -257,7 +258,7 @@ class Session(Asking):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
-    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
 
@@ -316,7 +317,7 @@ class Session(Asking):
             if budget.coordinates < old.coordinates:
                 check_promise(self.state.policy)
 
-    def _parsed(self, statement: str | Query | Statement) -> Statement:
+    def _parsed(self, statement: Asked) -> Statement:
         if isinstance(statement, Statement):
             return statement
         if isinstance(statement, str):

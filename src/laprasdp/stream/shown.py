@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
+from laprasdp.sql.result import Result
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
+from laprasdp.stream.resultset import ResultSet, rows_of
 from laprasdp.stream.state import State
 
 Prices = Mapping[Query, float]
@@ -62,6 +65,7 @@ class Shown:
                 group=group,
                 simulated=self.simulated,
                 released=() if place else self.released,
+                column=self.parsed.column,
             )
             for place, (query, estimate, group) in enumerate(
                 zip(self.parsed.queries, self.joint.estimates, groups_of(self.parsed), strict=True)
@@ -77,12 +81,29 @@ class Shown:
         return Answer.of(text, self.joint.total, 0.0, self.remaining, simulated=self.simulated)
 
     @property
-    def whole(self) -> Answer | GroupedAnswer:
+    def whole(self) -> Answer | GroupedAnswer | ResultSet:
         """The answer to the statement."""
+        if self.parsed.result is not None:
+            return self.result(self.parsed.result)
         answers = self.answers
         if not self.parsed.by:
             return answers[0]
         return GroupedAnswer(self.parsed.text, answers, self.total, self.joint.errors)
+
+    def result(self, result: Result) -> ResultSet:
+        """The rows of a statement whose answers are not those of its queries."""
+        names, rows = rows_of(result, self.joint)
+        sources = {"constant" if one is None else one.source for one in self.joint.estimates}
+        return ResultSet(
+            self.parsed.text,
+            names,
+            rows,
+            sources.pop() if len(sources) == 1 else "mixed" if sources else "constant",
+            math.fsum(self.prices.get(query, 0.0) for query in self.parsed.queries),
+            self.remaining,
+            self.released,
+            self.simulated,
+        )
 
 
 def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
@@ -104,9 +125,10 @@ def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | Non
     estimates : sequence of Estimate or None
         One for each of its queries, as the reply holds them.
     """
-    if not parsed.by:
+    if not (parsed.by or parsed.result):
         return JointEstimate(tuple(estimates))
-    return JointEstimate(tuple(estimates), _total(state, parsed), _errors(state, parsed.queries, estimates))
+    total = _total(state, parsed) if parsed.by else None
+    return JointEstimate(tuple(estimates), total, _errors(state, parsed.queries, estimates))
 
 
 def _total(state: State, parsed: Statement) -> Estimate | None:

@@ -1,0 +1,267 @@
+"""The law of a value that follows from released ones: its standard deviation, and intervals that hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from laprasdp.arrays import Floats
+from laprasdp.privacy.law import Law, half_width
+
+Kind = Literal["unbiased", "consistent"]
+UNBOUNDED = (-math.inf, math.inf)
+
+
+class ValueLaw(Protocol):
+    """What is known of the error of one value."""
+
+    @property
+    def kind(self) -> Kind:
+        """Its expectation is the truth; or it is near the truth where noise is small."""
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation; None where there is none to tell."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """An interval that holds the truth with probability `level`; infinite ends where nothing is known."""
+
+
+@dataclass(frozen=True)
+class LinearLaw:
+    """
+    Of a linear combination.
+
+    Attributes
+    ----------
+    value, std : float
+    law : Law
+        Gaussian where all errors are; otherwise the wider of both is taken.
+    exact : bool
+        The joint covariance was known; otherwise `std` is the largest that it may be.
+    """
+
+    value: float
+    std: float
+    law: Law = "gaussian"
+    exact: bool = True
+
+    @property
+    def kind(self) -> Kind:
+        """Unbiased: noise has mean 0."""
+        return "unbiased"
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Symmetric."""
+        half = quantile(level, self.law) * self.std
+        return self.value - half, self.value + half
+
+
+@dataclass(frozen=True)
+class RatioLaw:
+    r"""
+    Of a ratio of two linear combinations, by Fieller's theorem.
+
+    Attributes
+    ----------
+    top, bottom : float
+    top_variance, bottom_variance : float
+    covariance : float or None
+        Of the two; None where it is not known.
+    law : Law
+
+    Notes
+    -----
+    The interval is :math:`\{\theta: |t-\theta b|\le z\,\sigma(t-\theta b)\}`: it holds the true ratio exactly
+    when the error of :math:`t-\theta b` at the true :math:`\theta`, which is linear, is within its own
+    interval.  Where the denominator may be 0 at this level it is unbounded.  With an unknown covariance
+    :math:`\sigma(t-\theta b)` is taken as :math:`\sigma_t+|\theta|\sigma_b`, its largest value.
+
+    References
+    ----------
+    Fieller.  Some problems in interval estimation.  J. R. Stat. Soc. B 16 (1954).
+    """
+
+    top: float
+    bottom: float
+    top_variance: float
+    bottom_variance: float
+    covariance: float | None
+    law: Law = "gaussian"
+
+    @property
+    def kind(self) -> Kind:
+        """Consistent: a ratio of unbiased values is not unbiased."""
+        return "consistent"
+
+    @property
+    def std(self) -> float | None:
+        """To first order; None where the 95% interval is unbounded."""
+        if self.interval(0.95) == UNBOUNDED:
+            return None
+        ratio = self.top / self.bottom
+        return math.sqrt(self._variance(ratio)) / abs(self.bottom)
+
+    def _variance(self, ratio: float) -> float:
+        if self.covariance is None:
+            return (math.sqrt(self.top_variance) + abs(ratio) * math.sqrt(self.bottom_variance)) ** 2
+        found = self.top_variance - 2 * ratio * self.covariance + ratio**2 * self.bottom_variance
+        return max(found, 0.0)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Fieller's."""
+        z = quantile(level, self.law)
+        sign = -1.0 if self.bottom < 0 else 1.0
+        t, b = sign * self.top, sign * self.bottom
+        st, sb = math.sqrt(self.top_variance), math.sqrt(self.bottom_variance)
+        if b <= z * sb:
+            return UNBOUNDED
+        if self.covariance is None:
+            high, low = t + z * st, t - z * st
+            return low / (b + z * sb if low >= 0 else b - z * sb), high / (
+                b - z * sb if high >= 0 else b + z * sb
+            )
+        a = b * b - z * z * self.bottom_variance
+        middle = t * b - z * z * self.covariance
+        rest = middle**2 - a * (t * t - z * z * self.top_variance)
+        root = math.sqrt(max(rest, 0.0))
+        return (middle - root) / a, (middle + root) / a
+
+
+@dataclass(frozen=True)
+class RoundedLaw:
+    """Of a value that is rounded to `digits`: that keeps the order, so the ends of its interval are too."""
+
+    inner: LinearLaw | RatioLaw
+    digits: int
+
+    @property
+    def kind(self) -> Kind:
+        """Consistent."""
+        return "consistent"
+
+    @property
+    def std(self) -> float | None:
+        """Of the value before it is rounded."""
+        return self.inner.std
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """That of the value before it is rounded, rounded."""
+        low, high = self.inner.interval(level)
+        return (
+            low if math.isinf(low) else round(low, self.digits),
+            high if math.isinf(high) else round(high, self.digits),
+        )
+
+
+@dataclass(frozen=True)
+class DrawnLaw:
+    """
+    Of any function of released values, from draws of their joint law: a parametric bootstrap.
+
+    Attributes
+    ----------
+    draws : (k,) array
+        Sorted values of the function; empty where it has none for some draw.
+    """
+
+    draws: Floats
+
+    @property
+    def kind(self) -> Kind:
+        """Consistent."""
+        return "consistent"
+
+    @property
+    def std(self) -> float | None:
+        """Of the draws."""
+        return float(self.draws.std()) if len(self.draws) else None
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Between two quantiles of the draws."""
+        if not len(self.draws):
+            return UNBOUNDED
+        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class QuantileLaw:
+    r"""
+    Of a quantile that is read off cumulative counts.
+
+    Attributes
+    ----------
+    points : sequence of float
+        Ascending.
+    above : (k,) array
+        :math:`D(v)=F(v)-p\,n` as released, for each point v.
+    stds : (k,) array
+        Of the error of each.
+    law : Law
+
+    Notes
+    -----
+    The true quantile is the least v with :math:`D(v)\ge 0`.  The interval begins at the first point where D
+    is not below 0 with confidence, and ends at the last whose predecessor is not above 0 with confidence: it
+    misses the quantile only if D errs there, or at the point before, beyond one end of its own interval.
+
+    References
+    ----------
+    Woodruff.  Confidence intervals for medians and other position measures.  J. Am. Stat. Assoc. 47 (1952).
+    """
+
+    points: Sequence[float]
+    above: Floats
+    stds: Floats
+    law: Law = "gaussian"
+
+    @property
+    def kind(self) -> Kind:
+        """Consistent."""
+        return "consistent"
+
+    @property
+    def std(self) -> float | None:
+        """Half of the 68% interval."""
+        low, high = self.interval(0.6826894921370859)
+        return None if math.isinf(low) or math.isinf(high) else (high - low) / 2
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """By inverting a test at each point."""
+        z = quantile(level, self.law)
+        may = np.flatnonzero(self.above + z * self.stds >= 0)
+        before = np.flatnonzero(self.above - z * self.stds <= 0)
+        if not len(may):
+            return UNBOUNDED
+        last = int(before[-1]) + 1 if len(before) else 0
+        return float(self.points[int(may[0])]), float(self.points[min(last, len(self.points) - 1)])
+
+
+@dataclass(frozen=True)
+class NoLaw:
+    """Nothing is known of the error."""
+
+    @property
+    def kind(self) -> Kind:
+        """Consistent."""
+        return "consistent"
+
+    @property
+    def std(self) -> float | None:
+        """None."""
+        return None
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Unbounded."""
+        return UNBOUNDED
+
+
+def quantile(level: float, law: Law) -> float:
+    """Half of the interval of an error of standard deviation 1; for Laplace noise the wider of both laws."""
+    gaussian = half_width(level, 1.0)
+    return gaussian if law == "gaussian" else max(gaussian, half_width(level, 1.0, "laplace", 1.0))

@@ -1,0 +1,267 @@
+"""Scalar expressions over declared attributes: DuckDB works out their values on the declared levels.
+
+A level that stands for one value has one point; a bin of whole numbers and a step of dates have a point for
+each value in them, and an expression has to be the same on all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from laprasdp.arrays import Ints
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_CLASSES
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
+from laprasdp.sql.column import Column
+from laprasdp.sql.syntax import clip
+from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
+
+AXIS = "lapras axis "
+
+
+@dataclass(frozen=True)
+class Image:
+    """
+    An expression as a function of the cells.
+
+    Attributes
+    ----------
+    cells : Query
+        The place in `values` of the value of each cell.
+    values : pa.Array
+        The distinct values, in DuckDB's order, NULL last.
+    """
+
+    cells: Query
+    values: pa.Array
+
+
+def axis_of(node: Tree) -> int | None:
+    """The axis whose level a node stands for."""
+    names = node.get("column_names", ())
+    return int(names[0].removeprefix(AXIS)) if names and names[0].startswith(AXIS) else None
+
+
+def axes_of(node: Tree) -> Iterator[int]:
+    """Every axis that an expression names."""
+    axis = axis_of(node)
+    if axis is not None:
+        yield axis
+    for _, _, part in children(node):
+        yield from axes_of(part)
+
+
+class Images:
+    """
+    Works out expressions on the declared levels, and remembers what it worked out.
+
+    Parameters
+    ----------
+    scratch : Scratch
+    columns : sequence of Column
+        One for each attribute of the domain, in its order.
+    domain : Domain
+    """
+
+    def __init__(self, scratch: Scratch, columns: Sequence[Column], domain: Domain) -> None:
+        self._scratch, self._columns, self._domain = scratch, columns, domain
+        self._levels: dict[int, Ints] = {}
+
+    def image(self, node: Tree) -> Image:
+        """
+        The values of an expression whose columns are levels, and where each is taken.
+
+        Raises
+        ------
+        UnsupportedQuery
+            It fails on a declared level, is not the same on a whole bin, or the cells are too many.
+        """
+        axis = axis_of(node)
+        if axis is not None and not self.pointed(axis):
+            return self._labels(axis)
+        axes = sorted(set(axes_of(node)))
+        select = self._select(axes)
+        select["select_list"] = [node | {"alias": "value"}]
+        found = self._run(select, node)
+        found = found.append_column("place", pa.array(range(len(found))))
+        ranked = self._scratch.read(
+            'SELECT dense_rank() OVER (ORDER BY value) - 1, value FROM "lapras found" ORDER BY place'
+        )
+        try:
+            ranks, values = self._scratch.run(ranked, {"lapras found": found}).columns
+        except ScratchError as error:
+            raise UnsupportedQuery(f"{self.shown(node)}: {error}") from None
+        ids = np.asarray(ranks).astype(np.int64)
+        first = np.unique(ids, return_index=True)[1]
+        return Image(self._cells(axes, ids, node), values.combine_chunks().take(pa.array(first)))
+
+    def truth(self, node: Tree) -> Query:
+        """
+        The truth value of a condition on each cell: FALSE, UNKNOWN or TRUE.
+
+        Raises
+        ------
+        UnsupportedQuery
+            As for `image`.
+        """
+        kind = node["type"]
+        if kind in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
+            choose = np.minimum if kind == "CONJUNCTION_AND" else np.maximum
+            parts = [self.truth(part) for part in node["children"]]
+            whole = parts[0]
+            for part in parts[1:]:
+                whole = whole.combine(part, cast(Callable[[Ints, Ints], Ints], choose)).canonical()
+            return whole
+        if kind == "OPERATOR_NOT":
+            inner = self.truth(node["children"][0])
+            return inner.spread(2 - inner.weights)
+        made = self._scratch.expression("CAST(x AS BOOLEAN)")
+        image = self.image(made | {"child": node})
+        level = {False: FALSE, None: UNKNOWN, True: TRUE}
+        values = np.array([level[one] for one in image.values.to_pylist()], dtype=np.int64)
+        return image.cells.spread(values[image.cells.weights]).canonical()
+
+    def shown(self, node: Tree) -> str:
+        """An expression for a message, with the names of its columns."""
+        named = copy.deepcopy(node)
+        self._name(named)
+        return clip(self._scratch.spell(named))
+
+    def _name(self, node: Tree) -> None:
+        axis = axis_of(node)
+        if axis is not None:
+            node["column_names"] = [self._columns[axis].name]
+        for _, _, part in children(node):
+            self._name(part)
+
+    def _run(self, select: Tree, node: Tree) -> pa.Table:
+        try:
+            return self._scratch.run(select)
+        except ScratchError as error:
+            raise UnsupportedQuery(
+                f"{self.shown(node)} fails on a declared value: {clip(str(error), 200)}; "
+                "narrow it with CASE, TRY_CAST or NULLIF"
+            ) from None
+
+    def _select(self, axes: Sequence[int]) -> Tree:
+        """A SELECT from the points of these axes, in their order."""
+        points = math.prod(len(self._points(axis)) for axis in axes)
+        if points > MAX_CLASSES:
+            names = ", ".join(clip(self._columns[axis].name, 40) for axis in axes)
+            raise UnsupportedQuery(
+                f"an expression over {names} has {points:,} values; the limit is {MAX_CLASSES:,}: "
+                "name fewer attributes in it or coarsen them"
+            )
+        if not axes:
+            return self._scratch.read("SELECT 1")
+        tables = [quoted(f"{AXIS}{axis}") for axis in axes]
+        order = ", ".join(f"{table}.place" for table in tables)
+        return self._scratch.read(f"SELECT 1 FROM {', '.join(tables)} ORDER BY {order}")
+
+    def _cells(self, axes: Sequence[int], ids: Ints, node: Tree) -> Query:
+        """Ids of points as ids of cells, where all points of a level have the same."""
+        levels = [self._points(axis) for axis in axes]
+        tensor = ids.reshape([len(one) for one in levels])
+        for place, (axis, mine) in enumerate(zip(axes, levels, strict=True)):
+            first = np.unique(mine, return_index=True)[1]
+            taken = tensor.take(first, axis=place)
+            differs = (tensor != taken.take(mine, axis=place)).nonzero()[place]
+            if len(differs):
+                raise self._cut(axis, int(differs[0]), node)
+            tensor = taken
+        shape = [np.arange(size) for size in tensor.shape]
+        return Query.over(self._domain, tuple(axes), tuple(shape), tensor).canonical()
+
+    def _cut(self, axis: int, point: int, node: Tree) -> UnsupportedQuery:
+        column, level = self._columns[axis], int(self._points(axis)[point])
+        attribute = column.attribute
+        edges: Any = getattr(attribute, "edges", (level, level + 1))
+        return UnsupportedQuery(
+            f"{self.shown(node)} cuts {clip(column.name)} between {edges[level]} and {edges[level + 1]}, "
+            f"whose values are counted together; it may change at the edges only: "
+            f"the nearest are {edges[level]} and {edges[level + 1]}"
+        )
+
+    def pointed(self, axis: int) -> bool:
+        """Whether every level is one value."""
+        attribute = self._columns[axis].attribute
+        if isinstance(attribute, Categories):
+            return not attribute.other
+        if isinstance(attribute, Dates):
+            return attribute.step == 1 and not self._columns[axis].timed
+        return not isinstance(attribute, Bins)
+
+    def _labels(self, axis: int) -> Image:
+        """A column whose levels are no single values, as the labels of its levels."""
+        attribute = self._columns[axis].attribute
+        labels = [attribute.label(level) for level in range(attribute.size)]
+        cells = Query.over(self._domain, (axis,), (np.arange(len(labels)),), np.arange(len(labels)))
+        return Image(cells, pa.array(labels, pa.string()))
+
+    def _points(self, axis: int) -> Ints:
+        """The level of each point of an axis; its table is kept in the scratch."""
+        if axis not in self._levels:
+            column = self._columns[axis]
+            levels, values = _points_of(column)
+            if column.attribute.nullable:
+                levels, values = [*levels, column.attribute.values], [*values, None]
+            table = pa.table({"place": np.arange(len(levels)), "value": pa.array(values)})
+            self._scratch.keep(f"{AXIS}{axis}", table, f"place, CAST(value AS {column.type}) AS value")
+            self._levels[axis] = np.array(levels, dtype=np.int64)
+        return self._levels[axis]
+
+
+def _points_of(column: Column) -> tuple[Sequence[int], Sequence[Any]]:
+    """The level of each value that a declared attribute can take, and the value; NULL apart."""
+    attribute: Attribute = column.attribute
+    name = clip(column.name)
+    match attribute:
+        case Integers(min=low, max=high):
+            return range(attribute.values), range(low, high + 1)
+        case Booleans():
+            return range(2), [False, True] if attribute.label(0) is False else [True, False]
+        case Categories(names=names, other=other):
+            if other:
+                raise UnsupportedQuery(
+                    f"{name} has one level for all other texts, on which an expression has no one value; "
+                    "compare the column itself, or declare it without other"
+                )
+            return range(len(names)), list(names)
+        case Bins(edges=edges, whole=whole):
+            if not whole:
+                raise UnsupportedQuery(
+                    f"{name} holds bins of real numbers, on which an expression has no one value; "
+                    "compare the column itself, or group by it"
+                )
+            if edges[-1] - edges[0] > MAX_CLASSES:
+                raise UnsupportedQuery(f"{name} has too many values for an expression; compare it itself")
+            sizes = [int(b - a) for a, b in itertools.pairwise(edges)]
+            return np.repeat(np.arange(len(sizes)), sizes).tolist(), range(int(edges[0]), int(edges[-1]))
+        case Dates(edges=days):
+            if column.timed:
+                raise UnsupportedQuery(f"{name} holds times of day; write CAST({name} AS DATE)")
+            sizes = [(b - a).days for a, b in itertools.pairwise(days)]
+            dates = [days[0] + dt.timedelta(days=one) for one in range(sum(sizes))]
+            return np.repeat(np.arange(len(sizes)), sizes).tolist(), dates
+    raise UnsupportedQuery(f"{name} cannot stand in an expression; compare the column itself")
+
+
+def ids_of(keys: Sequence[Query], sizes: Sequence[int], domain: Domain) -> Query:
+    """One number for each combination of the ids of several functions of the cells."""
+    whole = Query.constant(domain, 0)
+    for key, size in zip(keys, sizes, strict=True):
+        whole = whole.spread(whole.weights * size).combine(key, operator.add).canonical()
+    return whole

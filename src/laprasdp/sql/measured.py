@@ -1,0 +1,394 @@
+"""Aggregates over private rows: what each has to have measured, and what is worked out from that."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from laprasdp.arrays import Ints
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS, MAX_WEIGHT
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.query import Query
+from laprasdp.scratch import Scratch, Tree
+from laprasdp.sql.image import Image, Images, ids_of
+from laprasdp.sql.result import GROUP, Quantile, Sum
+from laprasdp.sql.syntax import clip
+from laprasdp.sql.truth import TRUE
+
+_MOMENTS = {
+    "var_samp": "({xx} - {x} * {x} / nullif({n}, 0)) / nullif({n} - 1, 0)",
+    "var_pop": "({xx} - {x} * {x} / nullif({n}, 0)) / nullif({n}, 0)",
+}
+_SPREADS = {
+    "variance": "greatest({var_samp}, 0)",
+    "var_samp": "greatest({var_samp}, 0)",
+    "var_pop": "greatest({var_pop}, 0)",
+    "stddev": "sqrt(greatest({var_samp}, 0))",
+    "stddev_samp": "sqrt(greatest({var_samp}, 0))",
+    "stddev_pop": "sqrt(greatest({var_pop}, 0))",
+}
+_PAIRS = {
+    "covar_pop": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n}, 0)",
+    "covar_samp": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n} - 1, 0)",
+    "corr": "greatest(-1, least(1, ({n} * {xy} - {x} * {y}) / nullif("
+    "sqrt(greatest({n} * {xx} - {x} * {x}, 0)) * sqrt(greatest({n} * {yy} - {y} * {y}, 0)), 0)))",
+}
+_QUANTILES = ("median", "quantile", "quantile_disc", "quantile_cont", "approx_quantile")
+_REFUSED = {
+    "min": "its noise would have to hide the one row at the end; QUANTILE_DISC(x, 0.01) comes close",
+    "max": "its noise would have to hide the one row at the end; QUANTILE_DISC(x, 0.99) comes close",
+    "mode": "ask for COUNT(*) with GROUP BY and ORDER BY 2 DESC LIMIT 1",
+    "any_value": "one row's value is private; group by the column",
+    "first": "one row's value is private; group by the column",
+    "last": "one row's value is private; group by the column",
+    "arg_max": "one row's value is private; ask for COUNT(*) with GROUP BY",
+    "arg_min": "one row's value is private; ask for COUNT(*) with GROUP BY",
+    "list": "rows are private; ask for COUNT(*) with GROUP BY",
+    "string_agg": "rows are private; ask for COUNT(*) with GROUP BY",
+    "bool_or": "ask for COUNT_IF",
+    "bool_and": "ask for COUNT_IF and COUNT(*)",
+    "product": "ask for SUM of ln(x)",
+    "approx_count_distinct": "ask for COUNT(*) with GROUP BY, and see which groups are above 0",
+}
+AGGREGATES = frozenset(
+    (
+        *("count", "count_star", "count_if", "countif", "sum", "avg", "mean"),
+        *_SPREADS, *_PAIRS, *_QUANTILES, *_REFUSED,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What rows weigh in an aggregate: whole numbers on the cells, and what they are multiplied by."""
+
+    cells: Query
+    factor: Fraction = Fraction(1)
+
+
+@dataclass
+class Groups:
+    """
+    The groups of one grouping set.
+
+    Attributes
+    ----------
+    cells : Query
+        The number of the group of each cell; -1 where no row is kept.
+    count : int
+    """
+
+    cells: Query
+    count: int
+
+
+@dataclass
+class Measured:
+    """
+    The aggregates of one SELECT, as they are found.
+
+    Parameters
+    ----------
+    images : Images
+    scratch : Scratch
+    domain : Domain
+    """
+
+    images: Images
+    scratch: Scratch
+    domain: Domain
+    asked: list[Weighed | tuple[list[Weighed], tuple[Fraction, ...], float, bool]] = field(
+        default_factory=list
+    )
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def aggregate(self, node: Tree, arguments: Sequence[Tree], condition: Tree | None, shown: str) -> Tree:
+        """
+        What stands in the place of an aggregate: columns of what is released.
+
+        Parameters
+        ----------
+        node : Tree
+            The call.
+        arguments : sequence of Tree
+            Over levels.
+        condition : Tree or None
+            Of FILTER, over levels.
+        shown : str
+            What a message calls it.
+        """
+        name = str(node["function_name"]).lower()
+        if name in _REFUSED:
+            raise UnsupportedQuery(f"{shown} cannot be answered: {_REFUSED[name]}")
+        if node.get("distinct"):
+            raise UnsupportedQuery(
+                f"{shown} cannot be answered: whether a value occurs may hang on one row; "
+                "ask for COUNT(*) with GROUP BY, and see which groups are above 0"
+            )
+        if name in _QUANTILES:
+            return self._quantile(name, arguments, condition, shown)
+        wanted = 2 if name in _PAIRS else 0 if name in ("count_star",) else 1
+        if len(arguments) != wanted:
+            raise UnsupportedQuery(f"{shown}: {name} takes {wanted} arguments")
+        if name in ("count_star", "count"):
+            return self._ref(self._slot("count", arguments, condition, shown))
+        if name in ("count_if", "countif"):
+            return self._ref(self._slot("count_if", arguments, condition, shown))
+        if name == "sum":
+            return self._ref(self._slot("sum", arguments, condition, shown))
+        return self._moments(name, arguments, condition, shown)
+
+    def _moments(self, name: str, arguments: Sequence[Tree], condition: Tree | None, shown: str) -> Tree:
+        def slot(kind: str, *over: Tree) -> str:
+            return f'"m{self._slot(kind, over, condition, shown)}"'
+
+        x = arguments[0]
+        if name in _PAIRS:
+            y = arguments[1]
+            parts = {
+                "n": slot("count", x, y), "x": slot("sum", x, y), "y": slot("sum", y, x),
+                "xy": slot("product", x, y),
+            }  # fmt: skip
+            if name == "corr":
+                parts |= {"xx": slot("square", x, y), "yy": slot("square", y, x)}
+            return self.scratch.expression(_PAIRS[name].format(**parts))
+        parts = {"n": slot("count", x), "x": slot("sum", x)}
+        if name in ("avg", "mean"):
+            return self.scratch.expression("{x} / nullif({n}, 0)".format(**parts))
+        parts["xx"] = slot("square", x)
+        moments = {key: text.format(**parts) for key, text in _MOMENTS.items()}
+        return self.scratch.expression(_SPREADS[name].format(**moments))
+
+    def _ref(self, slot: int) -> Tree:
+        return self.scratch.expression(f'"m{slot}"')
+
+    def _slot(self, kind: str, over: Sequence[Tree], condition: Tree | None, shown: str) -> int:
+        key = json.dumps([kind, over, condition], sort_keys=True)
+        if key not in self._places:
+            weighed = self._weighed(kind, over, shown)
+            if condition is not None:
+                kept = self.images.truth(condition)
+                weighed = Weighed(_kept(weighed.cells, kept), weighed.factor)
+            self._places[key] = len(self.asked)
+            self.asked.append(weighed)
+        return self._places[key]
+
+    def _weighed(self, kind: str, over: Sequence[Tree], shown: str) -> Weighed:
+        if kind == "count_if":
+            truth = self.images.truth(over[0])
+            return Weighed(truth.spread((truth.weights == TRUE).astype(np.int64)).canonical())
+        images = [self.images.image(one) for one in over]
+        present = Query.constant(self.domain, 1)
+        for image in images:
+            there = np.array([one.is_valid for one in image.values], dtype=np.int64)
+            present = present.combine(
+                image.cells.spread(there[image.cells.weights]), operator.mul
+            ).canonical()
+        if kind == "count":
+            return Weighed(present)
+        weighed = _numbers(images[0], shown)
+        if kind in ("square", "product"):
+            other = weighed if kind == "square" else _numbers(images[1], shown)
+            weighed = Weighed(
+                weighed.cells.combine(other.cells, operator.mul).canonical(), weighed.factor * other.factor
+            )
+            _check_size(weighed.cells.weights, shown)
+        return Weighed(weighed.cells.combine(present, operator.mul).canonical(), weighed.factor)
+
+    def _quantile(self, name: str, arguments: Sequence[Tree], condition: Tree | None, shown: str) -> Tree:
+        share = Fraction(1, 2)
+        if name != "median":
+            if len(arguments) != 2:
+                raise UnsupportedQuery(f"{shown} takes a column and a share between 0 and 1")
+            given = self.images.image(arguments[1]).values.to_pylist()
+            if (
+                len(given) != 1
+                or isinstance(given[0], bool)
+                or not isinstance(given[0], int | float | Decimal)
+            ):
+                raise UnsupportedQuery(f"{shown}: the share is one number between 0 and 1")
+            share = Fraction(str(given[0]))
+        if not 0 <= share <= 1:
+            raise UnsupportedQuery(f"{shown}: the share is a number between 0 and 1")
+        image = self.images.image(arguments[0])
+        numbers = _fractions(image.values, shown)
+        points = [(one, place) for place, one in enumerate(numbers) if one is not None]
+        steps = []
+        for _, place in points:
+            below = image.cells.spread((image.cells.weights <= place).astype(np.int64)).canonical()
+            if condition is not None:
+                below = _kept(below, self.images.truth(condition))
+            steps.append(Weighed(below))
+        if not steps:
+            raise UnsupportedQuery(f"{shown}: there is no value but NULL")
+        known = [one for one, _ in points]
+        self.asked.append((steps, tuple(known), float(share), name in ("median", "quantile_cont")))
+        return self._ref(len(self.asked) - 1)
+
+    def ask(self, sets: Sequence[Groups], places: dict[Query, int]) -> tuple[Sum | Quantile, ...]:
+        """
+        All aggregates, by the places of their queries in all groups.
+
+        Parameters
+        ----------
+        sets : sequence of Groups
+        places : dict of Query to int
+            Of the queries of the statement; those that are new are added.
+
+        Raises
+        ------
+        UnsupportedQuery
+            They are too many or too much work.
+        """
+        groups = sum(one.count for one in sets)
+        wanted = groups * sum(1 if isinstance(one, Weighed) else len(one[0]) for one in self.asked)
+        if wanted > MAX_GROUPS:
+            raise UnsupportedQuery(
+                f"the statement needs {wanted:,} counts of {groups:,} groups; the limit is {MAX_GROUPS:,}: "
+                "group by fewer or coarser keys, or ask for fewer aggregates"
+            )
+
+        def placed(weighed: Weighed) -> tuple[int, ...]:
+            found = [query for one in sets for query in group_queries(weighed.cells, one)]
+            return tuple(places.setdefault(query, len(places)) for query in found)
+
+        slots: list[Sum | Quantile] = []
+        for one in self.asked:
+            if isinstance(one, Weighed):
+                slots.append(Sum(placed(one), one.factor))
+                continue
+            steps, points, share, continuous = one
+            by_step = [placed(step) for step in steps]
+            slots.append(Quantile(tuple(zip(*by_step, strict=True)), points, share, continuous))
+        return tuple(slots)
+
+
+def grouped(keys: Sequence[Image], chosen: Sequence[int], kept: Query, domain: Domain) -> tuple[Groups, Ints]:
+    """
+    The groups of a grouping set that a row can be in, and the place of the value of each chosen key in each.
+
+    Parameters
+    ----------
+    keys : sequence of Image
+    chosen : sequence of int
+        Which of them make up the set.
+    kept : Query
+        Where a row is kept: TRUE.
+    domain : Domain
+    """
+    sizes = [len(keys[place].values) for place in chosen]
+    if math.prod(sizes) > 2**62:
+        raise UnsupportedQuery(f"GROUP BY has {math.prod(sizes):,} groups; the limit is {MAX_GROUPS:,}")
+    ids = ids_of([keys[place].cells for place in chosen], sizes, domain)
+    cells = ids.combine(kept, lambda one, held: np.where(held == TRUE, one, -1)).canonical()
+    found = np.unique(cells.weights)
+    found = found[found >= 0] if chosen else np.zeros(1, dtype=np.int64)
+    if len(found) > MAX_GROUPS:
+        raise UnsupportedQuery(
+            f"GROUP BY has {len(found):,} declared groups; the limit is {MAX_GROUPS:,}: "
+            "group by fewer columns, or coarsen them with date_trunc, FLOOR or CASE"
+        )
+    numbered = np.searchsorted(found, cells.weights)
+    numbered = np.where(cells.weights < 0, -1, numbered)
+    places = np.array(np.unravel_index(found, sizes)) if chosen else np.zeros((0, 1), dtype=np.int64)
+    return Groups(cells.spread(numbered), len(found)), places
+
+
+def group_queries(weights: Query, groups: Groups) -> list[Query]:
+    """The query of each group: the weight where a cell is in it, zero elsewhere."""
+    group = groups.cells.combine(weights, lambda one, weight: one + 0 * weight).weights
+    joint = groups.cells.combine(weights, lambda one, weight: weight + 0 * one)
+    if groups.count * joint.weights.size > MAX_GROUP_WORK:
+        raise UnsupportedQuery(
+            f"{groups.count:,} groups of a condition this fine are too much work; "
+            "group by fewer columns, or simplify WHERE"
+        )
+    return [_part(joint, group == number) for number in range(groups.count)]
+
+
+def _part(weights: Query, inside: Any) -> Query:
+    """The weights inside, zero elsewhere; without the classes that lie outside."""
+    tensor, labels = np.where(inside, weights.weights, 0), []
+    for place, column in enumerate(weights.labels):
+        others = tuple(axis for axis in range(inside.ndim) if axis != place)
+        held = np.flatnonzero(inside.any(axis=others))
+        if len(held) < inside.shape[place]:
+            tensor = tensor.take(held, axis=place)
+            padding = [(0, 0)] * tensor.ndim
+            padding[place] = (0, 1)
+            tensor = np.pad(tensor, padding)
+            renumbered = np.full(inside.shape[place], len(held))
+            renumbered[held] = np.arange(len(held))
+            column = renumbered[column]
+        labels.append(column)
+    return Query.over(weights.domain, weights.axes, tuple(labels), tensor).canonical()
+
+
+def _kept(weights: Query, truth: Query) -> Query:
+    return weights.combine(truth, lambda weight, held: np.where(held == TRUE, weight, 0)).canonical()
+
+
+def _fractions(values: pa.Array, shown: str) -> list[Fraction | None]:
+    """Numbers as DuckDB prints them, exactly."""
+    found: list[Fraction | None] = []
+    for one in values.to_pylist():
+        if one is None:
+            found.append(None)
+        elif isinstance(one, int | Decimal) or (isinstance(one, float) and math.isfinite(one)):
+            found.append(Fraction(repr(one) if isinstance(one, float) else one))
+        else:
+            raise UnsupportedQuery(f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none")
+    return found
+
+
+def _numbers(image: Image, shown: str) -> Weighed:
+    """The values as whole numbers of one unit; NULL is 0."""
+    known = [one or Fraction(0) for one in _fractions(image.values, shown)]
+    unit = Fraction(1, math.lcm(*(one.denominator for one in known))) if known else Fraction(1)
+    whole = [one / unit for one in known]
+    if unit != 1:
+        shared = math.gcd(*(one.numerator for one in whole)) or 1
+        unit, whole = unit * shared, [one / shared for one in whole]
+    if max(map(abs, whole)) > MAX_WEIGHT:
+        raise UnsupportedQuery(
+            f"{shown}: its values are finer or larger than {MAX_WEIGHT:,} steps; ROUND them to fewer digits"
+        )
+    numbers = np.array([int(one) for one in whole], dtype=np.int64)
+    return Weighed(image.cells.spread(numbers[image.cells.weights]).canonical(), unit)
+
+
+def _check_size(weights: Ints, shown: str) -> None:
+    if max(int(weights.max()), -int(weights.min())) > MAX_WEIGHT:
+        raise UnsupportedQuery(
+            f"{shown}: a square of its values passes {MAX_WEIGHT:,}; ROUND them to fewer digits"
+        )
+
+
+def keys_table(keys: Sequence[Image], sets: Sequence[tuple[Sequence[int], Ints]], before: int) -> pa.Table:
+    """
+    One row a group: its keys k0, k1, … with NULL where the grouping set has not got it; o0, o1, …, by which
+    they sort; and the number of the group, after `before` others.
+    """
+    columns: dict[str, Any] = {}
+    count = sum(places.shape[1] for _, places in sets)
+    for number, key in enumerate(keys):
+        index: list[Any] = []
+        for chosen, places in sets:
+            here = list(chosen).index(number) if number in chosen else None
+            index += [None] * places.shape[1] if here is None else places[here].tolist()
+        columns[f"k{number}"] = key.values.take(pa.array(index, pa.int64()))
+        last = len(key.values) - 1
+        null = last >= 0 and not key.values[last].is_valid
+        columns[f"o{number}"] = pa.array([None if null and one == last else one for one in index], pa.int64())
+    columns[GROUP] = pa.array(range(before, before + count), pa.int64())
+    return pa.table(columns)

@@ -1,0 +1,253 @@
+"""What the names of a SELECT mean: columns of the table, of lookups, and of subqueries that keep rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from laprasdp.errors import OtherTable, UnsupportedQuery
+from laprasdp.scratch import Scratch, Tree, children, quoted
+from laprasdp.sql.image import AXIS
+from laprasdp.sql.lookup import TABLE, Lookup
+from laprasdp.sql.predicate import folded, nearest
+from laprasdp.sql.scalar import check_scalar
+from laprasdp.sql.syntax import clip
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that a name may mean: its qualifier, its name, and what it is on the levels."""
+
+    table: str
+    name: str
+    node: Tree
+    hidden: bool = False  # by USING: found by its qualifier only
+
+
+@dataclass(frozen=True)
+class Rows:
+    """
+    Private rows as a SELECT sees them.
+
+    Attributes
+    ----------
+    fields : tuple of Field
+    conditions : tuple of Tree
+        Rows for which one of them is not true are left out.
+    """
+
+    fields: tuple[Field, ...]
+    conditions: tuple[Tree, ...] = ()
+
+    def called(self, alias: str, names: Sequence[str] = ()) -> Rows:
+        """The same rows under another name, and their first columns under other names."""
+        fields = [replace(one, table=alias) for one in self.fields if not one.hidden]
+        for place, name in enumerate(names[: len(fields)]):
+            fields[place] = replace(fields[place], name=name)
+        return Rows(tuple(fields), self.conditions)
+
+    def where(self, *conditions: Tree) -> Rows:
+        """Those of the rows for which the conditions hold too."""
+        return Rows(self.fields, (*self.conditions, *conditions))
+
+    def field(self, names: Sequence[str]) -> Field | None:
+        """
+        The column of a name, or of a qualifier and a name; None where there is none.
+
+        Raises
+        ------
+        UnsupportedQuery
+            Several columns have the name.
+        """
+        parts = [folded(one) for one in names]
+        if len(parts) == 3 and parts[0] == "main":
+            parts = parts[1:]
+        found = [
+            one
+            for one in self.fields
+            if folded(one.name) == parts[-1]
+            and (not one.hidden if len(parts) == 1 else len(parts) == 2 and folded(one.table) == parts[0])
+        ]
+        if len(found) > 1:
+            raise UnsupportedQuery(
+                f"{clip('.'.join(names))} is a column of several tables; write its table before it"
+            )
+        return found[0] if found else None
+
+
+class Names:
+    """
+    Puts what names mean in their place.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Where the lookups are kept.
+    table : str
+    columns : sequence of str
+        The attributes, in the order of the domain.
+    lookups : mapping of name to Lookup
+    """
+
+    def __init__(
+        self, scratch: Scratch, table: str, columns: Sequence[str], lookups: Mapping[str, Lookup]
+    ) -> None:
+        self.scratch, self.table, self.columns = scratch, table, columns
+        self.lookups = {folded(name): one for name, one in lookups.items()}
+
+    def rows(self, alias: str) -> Rows:
+        """All rows of the private table."""
+        made = self.scratch.expression("x.y")
+        return Rows(
+            tuple(
+                Field(alias or self.table, name, made | {"column_names": [f"{AXIS}{axis}", "value"]})
+                for axis, name in enumerate(self.columns)
+            )
+        )
+
+    def resolve(self, node: Tree, rows: Rows, aliases: Mapping[str, Tree] | None = None) -> Tree:
+        """
+        An expression with levels in the place of its columns.
+
+        Parameters
+        ----------
+        node : Tree
+        rows : Rows
+        aliases : mapping of folded name to Tree, optional
+            What else a name may mean, where it is no column.
+
+        Raises
+        ------
+        UnsupportedQuery
+            A name means nothing, or something in it is no function of columns.
+        """
+        if node["class"] == "COLUMN_REF":
+            names = node["column_names"]
+            found = rows.field(names)
+            if found is not None:
+                return copy.deepcopy(found.node)
+            if aliases and len(names) == 1 and folded(names[0]) in aliases:
+                return self.resolve(aliases[folded(names[0])], rows)
+            raise self.unknown(names, rows)
+        if node["class"] == "SUBQUERY":
+            return self._subquery(node, rows, aliases)
+        check_scalar(node, clip(self.scratch.spell(node)))
+        made = copy.deepcopy(node)
+        for holder, key, part in list(children(made)):
+            if "class" in part:
+                holder[key] = self.resolve(part, rows, aliases)
+        return made
+
+    def unknown(self, names: Sequence[str], rows: Rows) -> UnsupportedQuery:
+        """The refusal of a name that means nothing."""
+        known = list(dict.fromkeys(one.name for one in rows.fields))
+        near = nearest(names[-1], known)
+        hint = f"did you mean {near}?" if near else f"known: {', '.join(clip(one, 40) for one in known[:20])}"
+        return UnsupportedQuery(f"no column {clip('.'.join(names))}; {hint}")
+
+    def lookup(self, node: Tree) -> tuple[str, Lookup] | None:
+        """The lookup that a table of FROM names, and what it is called there."""
+        if node.get("type") != "BASE_TABLE" or node.get("schema_name") not in ("", "main", None):
+            return None
+        found = self.lookups.get(folded(node["table_name"]))
+        return None if found is None else (node.get("alias") or node["table_name"], found)
+
+    def joined(self, rows: Rows, node: Tree) -> Rows:
+        """
+        Rows with the columns of a lookup beside them.
+
+        Parameters
+        ----------
+        rows : Rows
+        node : Tree
+            A join whose right side is a lookup.
+        """
+        found = self.lookup(node["right"])
+        kind = node["join_type"]
+        if found is None or kind not in ("INNER", "LEFT") or node.get("ref_type") != "REGULAR":
+            raise UnsupportedQuery(
+                "a join takes the table and a declared lookup, by JOIN or LEFT JOIN … ON; "
+                "declare [lookup.name] with its file and key"
+            )
+        alias, lookup = found
+        key = self._key(node, rows, alias, lookup)
+        table = f"{TABLE}{folded(node['right']['table_name'])}"
+        used = [folded(one) for one in node.get("using_columns", ())]
+        fields = list(rows.fields)
+        for name in lookup.rows.column_names:
+            where = f"{quoted(table)}.{quoted(lookup.key)} = 0"
+            part = self.scratch.expression(
+                f"(SELECT {quoted(table)}.{quoted(name)} FROM {quoted(table)} WHERE {where})"
+            )
+            part["subquery"]["node"]["where_clause"]["right"] = key
+            fields.append(Field(alias, name, part, folded(name) in used))
+        rows = Rows(tuple(fields), rows.conditions)
+        if kind == "LEFT":
+            return rows
+        inside = self.scratch.expression(f"0 IN (SELECT {quoted(lookup.key)} FROM {quoted(table)})")
+        inside["child"] = key
+        return rows.where(inside)
+
+    def _key(self, node: Tree, rows: Rows, alias: str, lookup: Lookup) -> Tree:
+        """What the key of a lookup is joined with."""
+        used = node.get("using_columns", ())
+        if used:
+            if len(used) != 1 or folded(used[0]) != folded(lookup.key):
+                raise UnsupportedQuery(f"a lookup is joined by its key, {clip(lookup.key)}")
+            found = rows.field(used)
+            if found is None:
+                raise self.unknown(used, rows)
+            return found.node
+        condition = node.get("condition")
+        if condition and condition["type"] == "COMPARE_EQUAL":
+            for one, other in (("left", "right"), ("right", "left")):
+                names = [folded(part) for part in condition[one].get("column_names", ())]
+                bare = len(names) == 1 and rows.field(names) is None
+                if names and names[-1] == folded(lookup.key) and (bare or names[:-1] == [folded(alias)]):
+                    return self.resolve(condition[other], rows)
+        raise UnsupportedQuery(
+            f"a lookup is joined ON {clip(alias)}.{clip(lookup.key)} = a column or expression of the table, "
+            "and nothing else; put other conditions into WHERE"
+        )
+
+    def _subquery(self, node: Tree, rows: Rows, aliases: Mapping[str, Tree] | None) -> Tree:
+        """A subquery over a lookup, which is public."""
+        made = copy.deepcopy(node)
+        select = made["subquery"]["node"]
+        found = self.lookup(select.get("from_table") or {})
+        plain = select["type"] == "SELECT_NODE" and not any(
+            select.get(key) for key in ("group_expressions", "having", "qualify", "sample", "modifiers")
+        )
+        if found is None or not plain or select["cte_map"]["map"]:
+            raise UnsupportedQuery(
+                "a subquery in a condition is not supported, but for SELECT … FROM a lookup WHERE …; "
+                "write the condition itself"
+            )
+        alias, lookup = found
+        source = select["from_table"]
+        source["table_name"], source["alias"] = f"{TABLE}{folded(source['table_name'])}", alias
+        own = Rows(
+            tuple(
+                Field(alias, name, self.scratch.expression(f"{quoted(alias)}.{quoted(name)}"))
+                for name in lookup.rows.column_names
+            )
+        )
+        both = Rows((*own.fields, *(one for one in rows.fields if own.field([one.name]) is None)))
+        select["select_list"] = [self.resolve(one, both) for one in select["select_list"]]
+        if select.get("where_clause"):
+            select["where_clause"] = self.resolve(select["where_clause"], both)
+        if made.get("child"):
+            made["child"] = self.resolve(made["child"], rows, aliases)
+        return made
+
+    def check_table(self, node: Tree) -> None:
+        """Refuse a table of FROM that is not the declared one."""
+        if node.get("catalog_name") or node.get("schema_name") not in ("", "main", None):
+            raise UnsupportedQuery(f"name the declared table {clip(self.table)} alone")
+        if folded(node["table_name"]) != folded(self.table):
+            raise OtherTable(f"no table {clip(node['table_name'])}; the declared table is {clip(self.table)}")
+        if node.get("at_clause") or node.get("sample"):
+            raise UnsupportedQuery(
+                "a sample or a version of the table is not supported; all rows are counted"
+            )

@@ -1,0 +1,107 @@
+"""Which functions and operators a statement may use: those whose value hangs on their arguments alone."""
+
+from __future__ import annotations
+
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.scratch import Tree
+from laprasdp.sql.syntax import clip
+
+FUNCTIONS = frozenset(
+    (
+        *(
+            "+",
+            "-",
+            "*",
+            "/",
+            "//",
+            "%",
+            "**",
+            "^",
+            "&",
+            "|",
+            "<<",
+            ">>",
+            "xor",
+            "||",
+            "~",
+            "^@",
+            "!__postfix",
+        ),
+        *("~~", "!~~", "~~*", "!~~*", "~~~", "like_escape", "not_like_escape", "ilike_escape"),
+        *("not_ilike_escape", "regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"),
+        *("abs", "ceil", "ceiling", "floor", "round", "trunc", "sign", "mod", "even", "pow", "power", "sqrt"),
+        *("cbrt", "exp", "ln", "log", "log2", "log10", "greatest", "least", "gcd", "lcm", "isnan", "isinf"),
+        *("isfinite", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "radians", "degrees"),
+        *("add", "subtract", "multiply", "divide", "nullif", "ifnull", "row", "constant_or_null"),
+        *("lower", "lcase", "upper", "ucase", "substr", "substring", "left", "right", "length", "len"),
+        *("strlen", "char_length", "character_length", "trim", "ltrim", "rtrim", "replace", "reverse"),
+        *("concat", "concat_ws", "contains", "starts_with", "prefix", "ends_with", "suffix", "instr"),
+        *(
+            "position",
+            "strpos",
+            "translate",
+            "ascii",
+            "ord",
+            "unicode",
+            "chr",
+            "strip_accents",
+            "levenshtein",
+        ),
+        *("date_trunc", "datetrunc", "date_part", "datepart", "date_diff", "datediff", "date_sub", "datesub"),
+        *("strftime", "year", "quarter", "month", "week", "weekofyear", "day", "dayofmonth", "dayofweek"),
+        *("dayofyear", "weekday", "isodow", "isoyear", "yearweek", "dayname", "monthname", "decade"),
+        *("century", "millennium", "era", "julian", "last_day", "make_date", "time_bucket", "epoch", "hour"),
+        *("minute", "second", "to_days", "to_weeks", "to_months", "to_quarters", "to_years", "to_hours"),
+        *("to_minutes", "to_seconds", "strptime", "try_strptime"),
+    )
+)
+CLASSES = frozenset(
+    ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST")
+)
+_OPERATORS = frozenset(
+    (
+        *("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_COALESCE", "OPERATOR_NULLIF"),
+        *("COMPARE_IN", "COMPARE_NOT_IN"),
+    )
+)
+_TYPES = frozenset(
+    (
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT"),
+        *("UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE", "TIMESTAMP"),
+        *("INTERVAL", "NULL", "INTEGER_LITERAL", "STRING_LITERAL", "TIMESTAMP_S", "TIMESTAMP_MS", "TIME"),
+    )
+)
+
+
+def check_scalar(node: Tree, shown: str) -> None:
+    """
+    Refuse a node, not what is below it, that is no function of its parts alone.
+
+    Parameters
+    ----------
+    node : Tree
+    shown : str
+        What a message calls it.
+    """
+    kind, what = node["class"], node["type"]
+    if kind == "STAR":
+        raise UnsupportedQuery(f"{shown} is not supported: rows are private; name aggregates and keys")
+    if kind == "WINDOW":
+        raise UnsupportedQuery(f"{shown}: a window function over rows is not supported; use GROUP BY")
+    if kind not in CLASSES:
+        raise UnsupportedQuery(f"{shown} is not supported in an expression; use functions of columns")
+    if kind == "FUNCTION":
+        name = str(node["function_name"]).lower()
+        if name not in FUNCTIONS:
+            raise UnsupportedQuery(
+                f"the function {clip(name)} is not supported here; "
+                "the page 'What may be asked' lists those that are"
+            )
+        if node.get("distinct") or node.get("filter") or (node.get("order_bys") or {}).get("orders"):
+            raise UnsupportedQuery(f"{shown}: DISTINCT, FILTER and ORDER BY belong to aggregates")
+    if kind == "OPERATOR" and what not in _OPERATORS:
+        raise UnsupportedQuery(f"{shown} is not supported in an expression; use functions of columns")
+    if kind == "CAST" and str(node["cast_type"]["id"]).upper() not in _TYPES:
+        raise UnsupportedQuery(
+            f"{shown}: a cast to this type is not supported; cast to a number, text or date"
+        )

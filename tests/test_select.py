@@ -1,0 +1,305 @@
+"""What follows from several counts: on exact counts each statement shows DuckDB's rows, order and NULLs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from laprasdp.derive.estimates import JointEstimate
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.marginal import Marginal
+from laprasdp.record.estimate import Estimate
+from laprasdp.sql.lookup import Lookup
+from laprasdp.sql.parse import Statement
+from laprasdp.sql.reader import Reader
+from laprasdp.stream.resultset import rows_of
+
+DOMAIN = Domain(
+    a=Integers(-2, 5),
+    n=Integers(0, 3, nullable=True),
+    s=Categories(["x", "Y", "zed"]),
+    d=Dates("2024-01-30", "2024-03-05"),
+    f=Booleans(),
+    w=Bins([0, 10, 20, 40], whole=True),
+)
+TYPES = {"a": "SMALLINT", "n": "INTEGER", "s": "VARCHAR", "d": "DATE", "f": "BOOLEAN", "w": "INTEGER"}
+LOOKUP = Lookup(
+    pa.table(
+        {"code": ["x", "zed", "other", None], "area": ["west", "east", "north", "none"], "pop": [3, 4, 5, 6]}
+    ),
+    "code",
+)
+ROWS = 6_000
+DAYS = 36
+
+Table = tuple[duckdb.DuckDBPyConnection, dict[str, np.ndarray], Reader]
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    rng = random.Random(16)
+    rows = []
+    for _ in range(ROWS):
+        n = rng.randrange(5)
+        rows.append(
+            (
+                rng.choice([-2, -1, 0, 0, 1, 2, 3, 4, 5, 5]),
+                None if n == 4 else n,
+                rng.choice(["x", "Y", "Y", "zed"]),
+                dt.date(2024, 1, 30) + dt.timedelta(days=rng.randrange(DAYS)),
+                rng.random() < 0.4,
+                rng.randrange(40),
+            )
+        )
+    database = duckdb.connect()
+    database.execute("SET threads = 1")
+    database.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
+    database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+    database.register("look", LOOKUP.rows)
+    levels = {
+        "a": [row[0] + 2 for row in rows],
+        "n": [4 if row[1] is None else row[1] for row in rows],
+        "s": [["x", "Y", "zed"].index(row[2]) for row in rows],
+        "d": [(row[3] - dt.date(2024, 1, 30)).days for row in rows],
+        "f": [int(row[4]) for row in rows],
+        "w": [0 if row[5] < 10 else 1 if row[5] < 20 else 2 for row in rows],
+    }
+    return (
+        database,
+        {name: np.array(column) for name, column in levels.items()},
+        Reader(DOMAIN, "t", TYPES, lookups={"look": LOOKUP}),
+    )
+
+
+def exact(statement: Statement, levels: dict[str, np.ndarray]) -> JointEstimate:
+    """What a statement asks for without noise."""
+    ones = np.ones(ROWS, dtype=np.int64)
+    estimates = []
+    for query in statement.queries:
+        marginal = Marginal({axis: levels[DOMAIN.names[axis]] for axis in query.axes}, ones)
+        estimates.append(Estimate(float(query.answer(marginal)), 1e-12, "measured"))
+    return JointEstimate(tuple(estimates), None, np.eye(len(estimates)) * 1e-12)
+
+
+def shown(table: Table, text: str) -> list[tuple[Any, ...]]:
+    """Our rows."""
+    _, levels, reader = table
+    statement = reader.parse(text)
+    joint = exact(statement, levels)
+    if statement.result is None:
+        values = [one.value for one in joint.estimates if one]
+        groups = statement.groups or ((),) * len(values)
+        return [(*group, value) for group, value in zip(groups, values, strict=True)]
+    names, rows = rows_of(statement.result, joint)
+    return [
+        tuple(row.group[name] if name in row.group else row.columns[name].value for name in names)
+        for row in rows
+    ]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    return float(value) if isinstance(value, int | float | Decimal) else str(value)
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-5)
+    return bool(ours == theirs)
+
+
+def check(table: Table, text: str) -> None:
+    database = table[0]
+    theirs = [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
+    ours = [tuple(map(plain, row)) for row in shown(table, text)]
+    if "ORDER BY" not in text.upper():
+        ours, theirs = sorted(ours, key=repr_of), sorted(theirs, key=repr_of)
+    assert len(ours) == len(theirs), (text, ours[:5], theirs[:5])
+    for mine, other in zip(ours, theirs, strict=True):
+        assert len(mine) == len(other), (text, mine, other)
+        assert all(map(same, mine, other)), (text, mine, other)
+
+
+def repr_of(row: tuple[Any, ...]) -> list[str]:
+    return [f"{one:.3f}" if isinstance(one, float) else repr(one) for one in row]
+
+
+ANSWERED = [
+    # derived attributes in WHERE
+    "SELECT COUNT(*) FROM t WHERE a % 2 = 0",
+    "SELECT COUNT(*) FROM t WHERE ABS(a) <= 1 AND NOT s = 'x'",
+    "SELECT COUNT(*) FROM t WHERE a + n > 3",
+    "SELECT COUNT(*) FROM t WHERE NOT a + n > 3",
+    "SELECT COUNT(*) FROM t WHERE a > n OR n IS NULL",
+    "SELECT COUNT(*) FROM t WHERE a BETWEEN n - 1 AND n + 1",
+    "SELECT COUNT(*) FROM t WHERE lower(s) = 'y'",
+    "SELECT COUNT(*) FROM t WHERE s ILIKE 'y%' OR s SIMILAR TO 'z.*'",
+    "SELECT COUNT(*) FROM t WHERE s GLOB '*e*'",
+    "SELECT COUNT(*) FROM t WHERE regexp_matches(s, '[a-z]')",
+    "SELECT COUNT(*) FROM t WHERE s || 'a' = 'xa'",
+    "SELECT COUNT(*) FROM t WHERE s IN ('x', 'nowhere')",
+    "SELECT COUNT(*) FROM t WHERE s = 'nowhere'",
+    "SELECT COUNT(*) FROM t WHERE s <> 'nowhere'",
+    "SELECT COUNT(*) FROM t WHERE date_trunc('month', d) = DATE '2024-02-01'",
+    "SELECT COUNT(*) FROM t WHERE d >= DATE '2024-02-01' AND d < DATE '2024-02-01' + INTERVAL 1 MONTH",
+    "SELECT COUNT(*) FROM t WHERE EXTRACT(dow FROM d) IN (0, 6)",
+    "SELECT COUNT(*) FROM t WHERE strftime(d, '%Y-%m') = '2024-02'",
+    "SELECT COUNT(*) FROM t WHERE d = '2024-02-03'::DATE",
+    "SELECT COUNT(*) FROM t WHERE a = '3'",
+    "SELECT COUNT(*) FROM t WHERE a < 5 - 3",
+    "SELECT COUNT(*) FROM t WHERE (a, s) = (1, 'x')",
+    "SELECT COUNT(*) FROM t WHERE CASE WHEN f THEN a ELSE n END > 2",
+    "SELECT COUNT(*) FROM t WHERE CASE s WHEN 'x' THEN 1 WHEN 'Y' THEN 2 END = 2",
+    "SELECT COUNT(*) FROM t WHERE COALESCE(n, 9) = 9",
+    "SELECT COUNT(*) FROM t WHERE n IN (1, NULL)",
+    "SELECT COUNT(*) FROM t WHERE n NOT IN (1, NULL)",
+    "SELECT COUNT(*) FROM t WHERE n",
+    "SELECT COUNT(*) FROM t WHERE NOT n",
+    "SELECT COUNT(*) FROM t WHERE GREATEST(a, n) = 3 OR LEAST(a, 2) = 2",
+    "SELECT COUNT(*) FROM t WHERE w // 10 = 1",
+    "SELECT COUNT(*) FROM t WHERE w / 10 >= 2",
+    "SELECT COUNT(*) FROM t WHERE f = (a > 2)",
+    "SELECT COUNT(*) FROM t WHERE a IS DISTINCT FROM n",
+    "SELECT COUNT(*) FROM t WHERE TRY_CAST(s AS INTEGER) IS NULL",
+    "SELECT COUNT(*) FROM t WHERE NULLIF(a, 0) / 2 > 1",
+    "SELECT COUNT(*) FROM t WHERE 3 > 2",
+    # keys
+    "SELECT date_trunc('month', d) AS m, COUNT(*) FROM t GROUP BY 1 ORDER BY 1",
+    "SELECT a > 2 AS big, COUNT(*) FROM t GROUP BY big ORDER BY big",
+    "SELECT FLOOR(a / 3) * 3 b, COUNT(*) FROM t GROUP BY b ORDER BY b DESC",
+    "SELECT CASE WHEN a < 0 THEN 'lo' WHEN a < 3 THEN 'mid' ELSE 'hi' END c, COUNT(*) FROM t GROUP BY 1",
+    "SELECT upper(s), year(d), COUNT(*) FROM t GROUP BY ALL ORDER BY ALL",
+    "SELECT n, COUNT(*) FROM t GROUP BY n ORDER BY n",
+    "SELECT n, COUNT(*) AS c FROM t GROUP BY n ORDER BY n NULLS FIRST",
+    "SELECT n % 2 AS odd, COUNT(*), COUNT(n) FROM t GROUP BY odd ORDER BY odd DESC NULLS LAST",
+    "SELECT a + 1 AS b, SUM(a) FROM t GROUP BY a ORDER BY b",
+    "SELECT year(d) * 100 + month(d) AS ym, COUNT(*) FROM t GROUP BY ym ORDER BY ym",
+    "SELECT s, f FROM t GROUP BY s, f ORDER BY s, f",
+    "SELECT DISTINCT s FROM t ORDER BY s",
+    "SELECT t.s AS key, COUNT(*) AS n FROM main.t GROUP BY t.s ORDER BY n",
+    "SELECT x.s, COUNT(*) FROM t AS x GROUP BY x.s ORDER BY x.s",
+    # aggregates
+    "SELECT COUNT(*), SUM(a), AVG(a) FROM t",
+    "SELECT COUNT(*) AS n, SUM(CASE WHEN a > 2 THEN 1 ELSE 0 END) AS big FROM t WHERE f",
+    "SELECT s, AVG(a) FROM t GROUP BY s ORDER BY s",
+    "SELECT s, AVG(n), COUNT(n), SUM(n) FROM t GROUP BY s ORDER BY s",
+    "SELECT s, ROUND(AVG(a), 1) AS m FROM t GROUP BY s ORDER BY s",
+    "SELECT COUNT_IF(a > 2), COUNT(*) FILTER (WHERE f), SUM(a) FILTER (WHERE NOT f) FROM t",
+    "SELECT 100.0 * SUM(CASE WHEN a > 2 THEN 1 ELSE 0 END) / COUNT(*) FROM t",
+    "SELECT AVG(CASE WHEN a > 2 THEN 1.0 ELSE 0 END) FROM t",
+    "SELECT SUM(a) - SUM(n), SUM(a - n), SUM(a * 2), SUM(a) * 2, -COUNT(*) FROM t",
+    "SELECT SUM(a * n), AVG(a * n) FROM t WHERE s = 'x'",
+    "SELECT SUM(a / 2), SUM(a * 0.25), AVG(a + 0.5) FROM t",
+    "SELECT CAST(COUNT(*) FILTER (WHERE a <= 0) AS DOUBLE) / COUNT(*) FROM t WHERE n < 3",
+    "SELECT s, VAR_SAMP(a), VAR_POP(a), STDDEV(a), STDDEV_POP(a) FROM t GROUP BY s ORDER BY s",
+    "SELECT CORR(a, n), COVAR_POP(a, n), COVAR_SAMP(a, n) FROM t",
+    "SELECT MEDIAN(a), QUANTILE_CONT(a, 0.9), QUANTILE_DISC(a, 0.25) FROM t",
+    "SELECT s, PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY a) FROM t GROUP BY s ORDER BY s",
+    "SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY n) FROM t WHERE s = 'x'",
+    "SELECT 5, COUNT(*), 'text' FROM t",
+    "SELECT COUNT(*) / 2, COUNT(*) * 1.5, COALESCE(SUM(a), 0), NULLIF(COUNT(*), 0) FROM t",
+    "SELECT SUM(f) FROM t",
+    "SELECT SUM(IF(a > 2, 1, 0)), COUNT(CASE WHEN a > 2 THEN 1 END), COUNT(a > 2) FROM t",
+    "SELECT s, CASE WHEN COUNT(*) > 10 THEN AVG(a) END FROM t GROUP BY s ORDER BY 1",
+    # after
+    "SELECT s, COUNT(*) FROM t GROUP BY s HAVING COUNT(*) > 2000",
+    "SELECT a, COUNT(*) AS n FROM t GROUP BY a HAVING n >= 700 ORDER BY n DESC",
+    "SELECT a, AVG(n) FROM t GROUP BY a HAVING AVG(n) > 1.5 AND a > 0 ORDER BY a",
+    "SELECT a, SUM(n) d FROM t GROUP BY 1 ORDER BY d LIMIT 3",
+    "SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY COUNT(*) DESC, a LIMIT 4 OFFSET 1",
+    "SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY 2 DESC, 1 LIMIT 2",
+    "SELECT s FROM t GROUP BY s ORDER BY COUNT(*) DESC",
+    "SELECT s, f, COUNT(*) FROM t GROUP BY ROLLUP (s, f) ORDER BY s NULLS LAST, f NULLS LAST",
+    "SELECT s, f, COUNT(*) FROM t GROUP BY CUBE (s, f) ORDER BY s, f, 3",
+    "SELECT s, f, COUNT(*) FROM t GROUP BY GROUPING SETS ((s), (f), ()) ORDER BY 1, 2, 3",
+    "SELECT s, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () FROM t GROUP BY s ORDER BY s",
+    "SELECT s, f, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY s) AS share FROM t GROUP BY s, f ORDER BY s, f",
+    "SELECT s, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM t GROUP BY s ORDER BY r",
+    "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM t GROUP BY d ORDER BY d",
+    "SELECT DISTINCT f, a > 2 FROM t ORDER BY 1, 2",
+    # subqueries
+    "WITH big AS (SELECT * FROM t WHERE a > 2) SELECT COUNT(*) FROM big",
+    "WITH big AS (SELECT a * 2 AS b, s FROM t WHERE a > 2) SELECT s, SUM(b) FROM big GROUP BY s ORDER BY s",
+    "SELECT COUNT(*) FROM (SELECT * FROM t WHERE s = 'x') x WHERE x.f",
+    "SELECT b, COUNT(*) FROM (SELECT CASE WHEN a > 2 THEN 'hi' ELSE 'lo' END b FROM t) GROUP BY b ORDER BY b",
+    "SELECT AVG(c) FROM (SELECT a, COUNT(*) AS c FROM t GROUP BY a)",
+    "WITH g AS (SELECT s, COUNT(*) AS c FROM t GROUP BY s) SELECT * FROM g WHERE c > 100 ORDER BY c DESC",
+    "WITH g AS (SELECT s, f, COUNT(*) c FROM t GROUP BY 1, 2) SELECT s, SUM(c) FROM g GROUP BY s ORDER BY s",
+    "WITH x AS (SELECT * FROM t WHERE f), y AS (SELECT * FROM x WHERE a > 1) SELECT COUNT(*), SUM(a) FROM y",
+    "SELECT s, COUNT(*) FROM t GROUP BY s UNION ALL SELECT 'all', COUNT(*) FROM t ORDER BY 2",
+    "SELECT COUNT(*) FROM (SELECT * EXCLUDE (d) FROM t) q WHERE q.a = 1",
+    # lookups
+    "SELECT l.area, COUNT(*) FROM t JOIN look l ON t.s = l.code GROUP BY l.area ORDER BY 1",
+    "SELECT l.area, AVG(t.a) FROM t LEFT JOIN look l ON t.s = l.code GROUP BY l.area ORDER BY 1",
+    "SELECT area, SUM(pop) FROM t JOIN look ON code = s GROUP BY area ORDER BY area",
+    "SELECT COUNT(*) FROM t WHERE s IN (SELECT code FROM look WHERE area = 'west')",
+    "SELECT COUNT(*) FROM t LEFT JOIN look l ON l.code = lower(t.s) WHERE l.area IS NULL",
+    "SELECT COUNT(*) FROM look l JOIN t ON t.s = l.code WHERE l.pop > 3",
+]
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_on_exact_counts_the_result_is_duckdbs(text: str, table: Table) -> None:
+    check(table, text)
+
+
+REFUSED = {
+    "SELECT * FROM t": "rows are private",
+    "SELECT a FROM t LIMIT 3": "rows are private",
+    "SELECT COUNT(DISTINCT s) FROM t": "one row.*GROUP BY",
+    "SELECT MAX(a) FROM t": r"QUANTILE_DISC\(x, 0.99\)",
+    "SELECT COUNT(*) FROM t WHERE w > 15": "cuts the bin",
+    "SELECT COUNT(*) FROM t WHERE w // 4 = 1": "cuts w between 0 and 10",
+    "SELECT COUNT(*) FROM t WHERE CAST(s AS INTEGER) = 1": "fails on a declared value.*TRY_CAST",
+    "SELECT COUNT(*) FROM t WHERE random() < 0.5": "the function random",
+    "SELECT COUNT(*) FROM t WHERE d < current_date": "no column current_date|current_date",
+    "SELECT s, a, COUNT(*) FROM t GROUP BY s": "GROUP BY",
+    "SELECT COUNT(*) // 2 FROM t": "whole numbers",
+    "SELECT COUNT(*) FROM t a, t b": "lookup",
+    "SELECT COUNT(*) FROM t JOIN look l ON l.area = t.s": "key|lookup",
+    "SELECT COUNT(*) OVER () FROM t": "window",
+    "SELECT s, COUNT(*) FROM t GROUP BY s LIMIT (SELECT 1)": "LIMIT|subquery",
+    "SELECT AVG(s) FROM t": "AVG",
+    "SELECT w * 2, COUNT(*) FROM t GROUP BY w": "bins",
+    "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t)": "subquery",
+    "SELECT COUNT(*) FROM t WHERE a = (SELECT 1)": "subquery",
+    "SELECT (SELECT COUNT(*) FROM t)": "FROM",
+    "SELECT STRING_AGG(s, ',') FROM t": "private",
+    "SELECT COUNT(*) FROM read_csv('x')": "the table is t|table function",
+    "SELECT a, n, s, d, f, w, COUNT(*) FROM t GROUP BY ALL": "10,000",
+}
+
+
+@pytest.mark.parametrize("text", list(REFUSED))
+def test_what_cannot_be_asked_is_refused_with_a_reason(text: str, table: Table) -> None:
+    with pytest.raises(UnsupportedQuery, match=REFUSED[text]):
+        table[2].parse(text)
+
+
+def test_names_are_duckdbs(table: Table) -> None:
+    text = "SELECT s, AVG(a), COUNT(*) AS n, 100.0 * SUM(a) / COUNT(*) FROM t GROUP BY s"
+    result = table[2].parse(text).result
+    assert result is not None
+    assert [one.name for one in result.outputs] == [one[0] for one in table[0].execute(text).description]
+    assert [one.key for one in result.outputs] == [True, False, False, False]
+
+
+def test_the_same_count_is_one_query_wherever_it_stands(table: Table) -> None:
+    reader = table[2]
+    (plain_one,) = reader.parse("SELECT COUNT(*) FROM t WHERE a > 2").queries
+    text = (
+        "SELECT COUNT(*), 100.0 * COUNT(*) / COUNT_IF(a > -9), SUM(CASE WHEN a > 2 THEN 1 ELSE 0 END) "
+        "FROM t WHERE a >= 3"
+    )
+    assert reader.parse(text).queries == (plain_one,)
