@@ -84,7 +84,11 @@ class Forged(SQLLedger):
     def __init__(self, text: Text) -> None:
         self._text, settings = text, json.loads(text.settings)
         self.name = "main"
-        self._dataset = Dataset(1, settings, text.settings, domain_of(settings))
+        self._declared = Dataset(1, settings, text.settings, domain_of(settings))
+
+    @property
+    def dataset(self) -> Dataset:
+        return self._declared
 
     def open(self, settings: Any) -> Any:
         check_settings(self.dataset.settings, json.loads(canonical(settings)))

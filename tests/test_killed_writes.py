@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import random
 import shutil
@@ -42,11 +43,13 @@ def steps(work: Callable[[], object], place: int | None = None) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
         count += 1
 
+    gc.disable()  # what it would end of other tests are no steps of this
     sys.setprofile(step)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
