@@ -86,6 +86,11 @@ class ProductBelief:
         """k, the rows learned after the prior."""
         return len(self._surprise)
 
+    @property
+    def queries(self) -> Sequence[Query]:
+        """The queries that these rows are made of."""
+        return self._queries
+
     def learn(self, measurement: Measurement, values: Floats | None) -> None:
         """
         Condition on a release.

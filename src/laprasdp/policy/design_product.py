@@ -27,7 +27,7 @@ from laprasdp.queries.query import Query
 from laprasdp.queries.runs import runs_of
 from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.factor import Moment, shape_of
-from laprasdp.strategy.joint import Joint, design_joint
+from laprasdp.strategy.joint import Joint, design_joint, design_line
 from laprasdp.strategy.kronecker import Marginals, design_marginals
 from laprasdp.strategy.line import SHORT, cut_moments, depth_moments, point_moments
 from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
@@ -37,6 +37,7 @@ _NARROW = 4  # attributes up to which the background has all sets that queries m
 _TYPICAL = 12  # typical queries of each kind
 _ROWS = 1_000_000  # noise values that the prior may have in all
 _GAP = 1e-2
+_TRUST = 0.9  # share of predicted queries that their release is designed for, where it is not known
 HURT = 1.26  # times the error without predictions, that a kind of unpredicted queries may have with them
 _BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
 _STREAM = (0.02, *(share / 20 for share in range(1, 20)))
@@ -65,6 +66,10 @@ class ProductDesign:
     sharp, crowded : (k,) arrays
         For each of them, how much more than itself its best row tells; and the share of the stream that
         meets it in its most crowded cell, if all are of its kind.
+    rows : tuple of k Query
+        What each adds to a predicted one with nearby bounds, if that is little; else itself.
+    apart : (k,) array
+        The share of the stream that is thought to meet that.
     centred : (k,) bool array
         Whether it has no prior, and is measured around half of the total.
     crowd : Crowd
@@ -76,6 +81,8 @@ class ProductDesign:
     kinds: Mapping[str, tuple[Query, ...]]
     sharp: Floats
     crowded: Floats
+    rows: tuple[Query, ...]
+    apart: Floats
     centred: npt.NDArray[np.bool_]
     crowd: Crowd
 
@@ -114,8 +121,7 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     crowd = crowd_of([queries[:_TYPICAL] for queries in others.values()], rng, power)
     kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
     predicted = setting.predictions
-    joint = design_joint(predicted, setting.importance, gap=_GAP) if predicted else None
-    encode = None if joint is None else joint.encode
+    joint = _joint(setting) if predicted else None
     limits = None
     if joint is not None and setting.overlap is None:
         alone = _alone(setting, every, kinds, crowd)
@@ -123,12 +129,29 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
         errors = before.others(alone.shares, setting.length)
         independent = math.sqrt(setting.length / before.power)
         limits = np.maximum(np.minimum(HURT * errors, independent), errors)
-    found = _best(setting, encode, every, kinds, crowd, limits)
+    found = _best(setting, joint, every, kinds, crowd, limits)
     scaled = found.prior_at(found.shares.background)
     outlook = found.outlook
     return ProductDesign(
-        scaled, joint, found.shares, kinds, outlook.sharp, outlook.crowded, outlook.centred, outlook.crowd
+        scaled,
+        joint,
+        found.shares,
+        kinds,
+        outlook.sharp,
+        outlook.crowded,
+        outlook.rows,
+        outlook.apart,
+        outlook.centred,
+        outlook.crowd,
     )
+
+
+def _joint(setting: Setting) -> Joint:
+    """The strategy for the predicted queries; on one long attribute, also for others between their bounds."""
+    overlap = _TRUST if setting.overlap is None else setting.overlap
+    others = min(max(1 - overlap, _GAP) / max(overlap, _GAP), 1.0)
+    line = design_line(setting.predictions, setting.importance, others, gap=_GAP)
+    return line or design_joint(setting.predictions, setting.importance, gap=_GAP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +185,7 @@ def _alone(
 
 def _best(
     setting: Setting,
-    encode: Floats | None,
+    joint: Joint | None,
     every: Mapping[str, Sequence[Query]],
     kinds: Mapping[str, Sequence[Query]],
     crowd: Crowd,
@@ -180,7 +203,7 @@ def _best(
         if outlooks and _draws(setting, narrow) > _MANY:
             break
         prior = _prior(setting, narrow, moments, whole)
-        outlooks.append((narrow, prior, Outlook(setting, prior, encode, kinds, crowd)))
+        outlooks.append((narrow, prior, Outlook(setting, prior, joint, kinds, crowd)))
     place, shares = _shares(setting, [outlook for *_, outlook in outlooks], limits)
     narrow, prior, outlook = outlooks[place]
     return _Candidate(setting, narrow, moments, prior, outlook, shares)
@@ -235,9 +258,9 @@ def _weights(
     counts = np.concatenate(
         [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
     )
-    counts *= [not _fine(setting, query) for query in queries]
-    coarse = [query for query, count in zip(queries, counts, strict=True) if count > 0]
-    weights = np.concatenate([counts[counts > 0], own * setting.importance])
+    total = Query.constant(setting.domain, 1)  # what is measured around half of it needs to know it
+    coarse = [total if _fine(setting, query) else query for query in queries]
+    weights = np.concatenate([counts, own * setting.importance])
     found = subspace_weights([*coarse, *setting.predictions], moments, weights)
     widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)

@@ -20,7 +20,7 @@ from laprasdp.queries.query import Query
 
 WIDEST = 3  # attributes of a typical query
 _TRIES = 20
-_PARTS = 1_024  # of a long attribute, half of which are any of its values
+_PARTS = 65_536  # of a long attribute, half of which are any of its values
 _NAMES = {1: "one", 2: "two", 3: "three"}
 
 Predicate = Callable[[Domain, int, np.random.Generator], npt.NDArray[np.bool_]]

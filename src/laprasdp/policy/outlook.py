@@ -13,13 +13,17 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.policy.crowd import Crowd, candidates
+from laprasdp.policy.pieces import alone, bounds_of, cut_off, nearest
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
+from laprasdp.strategy.joint import Joint
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.threads import blas_threads
 
-_ALONE = 0.05  # share of the stream that is thought to meet a query that meets none of the typical ones
+ENOUGH = 0.25
+"""Variance of a piece's noise, of what is not known of its query beside it: less is not worth its cost."""
+
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
 
@@ -41,8 +45,8 @@ class Outlook:
     setting : Setting
     prior : Marginals
         The background release, if it had the whole budget.
-    encode : (r, m) array or None
-        Strategy over the predicted queries.
+    joint : Joint or None
+        Strategy for the predicted queries.
     kinds : mapping of str to tuple of Query
     crowd : Crowd
 
@@ -55,26 +59,35 @@ class Outlook:
         How much more than itself the best row for it tells.
     crowd : Crowd
         With the queries that are measured around half of the total counted everywhere.
+    rows : tuple of k Query
+        What each adds to a predicted one with nearby bounds, if that is little; else itself.
+    apart : (k,) array
+        The share of the stream that is thought to meet that.
     """
 
     def __init__(
         self,
         setting: Setting,
         prior: Marginals,
-        encode: Floats | None,
+        joint: Joint | None,
         kinds: Mapping[str, Sequence[Query]],
         crowd: Crowd,
     ) -> None:
         self.setting, self.m = setting, len(setting.predictions)
         typical = [query for queries in kinds.values() for query in queries]
         belief = ProductBelief(prior)
-        joint = finite(belief.covariance([*setting.predictions, *typical]))
+        bounds = bounds_of(setting.predictions)
+        self.rows = tuple(nearest(query, bounds) for query in typical)
+        pieces, places = cut_off(typical, self.rows)
+        measured = () if joint is None or joint.queries == setting.predictions else joint.queries
+        total = Query.constant(setting.domain, 1)
+        every = finite(belief.covariance([*measured, *setting.predictions, *typical, *pieces, total]))
+        among = every[len(measured) :, len(measured) :]
         sizes = [len(queries) for queries in kinds.values()]
         self.starts, self.sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
         self.power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
         covered = np.array([belief.covers(query) for query in typical])
         self._settle(typical, covered, crowd)
-        self.total = belief.variance(Query.constant(setting.domain, 1))
         fair = self.power / (1 + self.crowded * setting.length)
         self.sharp = np.array(
             [
@@ -82,17 +95,24 @@ class Outlook:
                 for query, power, known in zip(typical, fair, covered, strict=True)
             ]
         )
-        self.prior = joint.diagonal()
-        self.predicted = encode is not None
-        if encode is not None:
-            with blas_threads(len(joint)):
-                along = encode @ joint[: self.m]
-                self.values, turn = np.linalg.eigh(along[:, : self.m] @ encode.T)
-                self.seen = (turn.T @ along) ** 2
+        cut = places >= len(typical)
+        self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
+        self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
+        self.prior, self.shared = among.diagonal(), among[self._own, self._rows]
+        self.predicted = joint is not None
+        if joint is not None:
+            with blas_threads(len(every)):
+                wide = len(joint.queries)
+                along = joint.encode @ every[:wide]
+                self.values, turn = np.linalg.eigh(along[:, :wide] @ joint.encode.T)
+                self.seen = turn.T @ along[:, len(measured) :]
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
-        own = np.array([crowd.touched(query) for query in typical])
+        own, least = (
+            np.array([crowd.touched(query) for query in typical]),
+            np.array([alone(q) for q in typical]),
+        )
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
@@ -100,25 +120,37 @@ class Outlook:
             alike = np.repeat(np.add.reduceat(met, self.starts, axis=0, dtype=float), self.sizes, axis=0)
             others = np.repeat(np.maximum(self.sizes - 1, 1), self.sizes)[:, np.newaxis]
             thought = (share + np.maximum(alike - met, 0) / others) / 2
-            self.crowded = np.where(own, thought, _ALONE).max(axis=1)
+            self.crowded = np.maximum(np.where(own, thought, 0).max(axis=1), least)
             self.centred = ~covered & (4 * (1 + self.crowded * length) > 1 + length)
         self.crowd = replace(crowd, share=share)
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
-        """(m + k,) before the stream; `moved` is the share that batches bring to the predicted ones."""
-        power = self.power * (shares.prediction + moved)
-        left = self.prior
-        if self.predicted and power > 0:
-            left = left - (1 / (self.values + shares.background / power)) @ self.seen
+        """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""
+        left = self.prior - self._told(shares, moved) @ self.seen**2 if self.predicted else self.prior
         return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
+
+    def _told(self, shares: Shares, moved: float = 0.0) -> Floats:
+        """How much each direction of the prediction release tells."""
+        power = self.power * (shares.prediction + moved)
+        return np.asarray(1 / (self.values + shares.background / power) if power > 0 else 0 * self.values)
+
+    def _pieces(self, shares: Shares, deviations: Floats, count: float) -> Floats:
+        """(k,) deviations where what each adds to a known one is measured."""
+        each, shared = self.power * shares.stream / (1 + self.apart * count), self.shared
+        if self.predicted:
+            shared = shared - self._told(shares) @ (self.seen[:, self._own] * self.seen[:, self._rows])
+        own, rows = deviations[self._own], deviations[self._rows]
+        return told_deviation(own, rows, shared / shares.background, each)
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""
         power = self.power * shares.stream
         each = self.sharp * power / (1 + self.crowded * count)
         each = np.where(self.centred, 4 * power / (1 + count), each)
-        errors = measured_deviation(self.deviations(shares)[self.m :], each)
-        errors = np.sqrt(errors**2 + self.centred * self.total / shares.background / 4)
+        before = self.deviations(shares)
+        errors = measured_deviation(before[self._own], each)
+        errors = np.where(self.centred, errors, np.minimum(errors, self._pieces(shares, before, count)))
+        errors = np.sqrt(errors**2 + self.centred * before[-1] ** 2 / 4)
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
@@ -150,6 +182,17 @@ def deviations(joint: Floats) -> Floats:
 def measured_deviation(deviation: Floats, power: Floats) -> Floats:
     """Deviations after each query was measured with this squared scale."""
     return np.asarray(deviation / np.sqrt(1 + power * deviation**2))
+
+
+def told_deviation(own: Floats, rows: Floats, shared: Floats, power: Floats) -> Floats:
+    """
+    Deviations after a piece of each was measured, of this covariance with it.
+
+    With this squared scale at most: more than `ENOUGH` of what the rest leaves is not looked for.
+    """
+    rest = np.maximum(own**2 - shared**2 / rows**2, 1e-9 * own**2)
+    noise = np.maximum(1 / power, ENOUGH * rest)
+    return np.asarray(np.sqrt(np.maximum(own**2 - shared**2 / (rows**2 + noise), 0)))
 
 
 def sharpness(prior: ProductBelief, query: Query, crowd: Crowd, power: float) -> float:

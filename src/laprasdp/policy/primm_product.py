@@ -11,15 +11,18 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted, UnsupportedQuery
+from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import deviations, finite, measured_deviation, posterior
-from laprasdp.policy.policy import Grant
+from laprasdp.policy.outlook import ENOUGH, deviations, finite, measured_deviation, posterior, told_deviation
+from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
+from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
+from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Release
+from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows, measure
@@ -71,28 +74,41 @@ class PrimmProduct(Primm):
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of typical queries, each measured as well as its turn allows."""
-        before = self._typical
+        k, (before, shared) = len(self.design.typical), self._typical_rows
         total = self._planned.variance(Query.constant(self.setting.domain, 1))
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
-        order = sorted(range(len(before)), key=lambda place: (place % _TURN, place))  # kinds in turn
+        order = sorted(range(k), key=lambda place: (place % _TURN, place))  # kinds in turn
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
                 continue
             place = order[len(variances) % len(order)]
             share = self._part(left, whole, self.design.crowded[place], position, len(variances) + 1)
-            left -= share * self._busy
             if self.design.centred[place]:
                 each = self._part(left, whole, 1.0, position, len(variances) + 1)
                 variances.append(1 / (4 * each) + total / 4)
-            else:
-                variances.append(float(measured_deviation(before, self.design.sharp * share)[place] ** 2))
+                left -= share * self._busy
+                continue
+            itself = measured_deviation(before[:k], self.design.sharp * share)[place]
+            piece = self._part(left, whole, self.design.apart[place], position, len(variances) + 1)
+            told = told_deviation(before[:k], before[k:], shared, np.full(k, piece))[place]
+            variances.append(float(min(itself, told) ** 2))
+            left -= share * self._busy if itself <= told else piece * self.design.apart[place]
         return variances
 
     @cached_property
-    def _typical(self) -> Floats:
-        """Deviations of the typical queries before the stream."""
-        return deviations(finite(self._planned.covariance(self.design.typical)))
+    def _typical_rows(self) -> tuple[Floats, Floats]:
+        """Deviations of typical queries and of the rows for them before the stream; their covariances."""
+        k = len(self.design.typical)
+        cut, places = cut_off(self.design.typical, self.design.rows)
+        joint = finite(self._planned.covariance([*self.design.typical, *cut]))
+        known = deviations(joint)
+        return np.concatenate([known[:k], known[places]]), joint[np.arange(k), places]
+
+    def heir(self, entry: Entry) -> Policy:
+        """On up to `MAX_CELLS` cells a ledger may have been begun over the cells: it goes on so."""
+        begun = isinstance(entry, Release) and not self._opened and isinstance(entry.measurement, Rows)
+        return PrimmDense(self.setting) if begun and self.setting.domain.size <= MAX_CELLS else self
 
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds
@@ -127,13 +143,20 @@ class PrimmProduct(Primm):
         if not self.belief.covers(query):
             return self._measured(*self._itself_or_around(query, crowd))
         rows = [query, *candidates(query, self.design.crowd)]
+        crowds, whole = [crowd] * len(rows), len(rows)
+        for piece in pieces(query, bounds_of(self.belief.queries)):
+            rows.append(piece)
+            crowds.append(self._crowded_piece(piece))
         joint = self.belief.covariance(rows)
         weight = max(float(self.design.crowd.touched(query).mean()), 1e-9)
         best, chosen = 0.0, None
         for place, row in enumerate(rows):
-            units = self._allowed(row, crowd)
+            units = self._allowed(row, crowds[place])
             if units <= LEAST or not np.isfinite(joint[place, place]):
                 continue
+            if place >= whole:
+                rest = float(joint[0, 0] - joint[0, place] ** 2 / joint[place, place])
+                units = min(units, self._units(row.sensitivity**2 / max(ENOUGH * rest, 1e-300)))
             noise = row.sensitivity**2 / self._power(units)
             costs = max(1.0, float(self.design.crowd.touched(row).mean()) / weight)
             signal = float(joint[0, place]) ** 2
@@ -184,14 +207,23 @@ class PrimmProduct(Primm):
         """Squared scale that so many units buy for a 0/1 query."""
         return units / 2.0**MU_BITS / self.setting.unit.max_rows**2
 
+    def _units(self, power: float) -> int:
+        """Units that buy a squared scale."""
+        return math.ceil(min(power * 2.0**MU_BITS * self.setting.unit.max_rows**2, self.accounting.total))
+
     def _crowded(self, query: Query) -> float:
         """Share of the measurements to come that will meet the query in its most crowded cell."""
         cells = self.design.crowd.touched(query)
         share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
-        found = float(share[cells].max(initial=1 / (_SEEN + self.measured)))
+        found = float(share[cells].max(initial=_SEEN * alone(query) / (_SEEN + self.measured)))
         if cells.mean() < _ALL:
             return found
         return max(found, (_SEEN * _ALIKE + float(self._touches.max())) / (_SEEN + self.measured))
+
+    def _crowded_piece(self, row: Query) -> float:
+        """The same of a piece, where what is measured of others are pieces too."""
+        met = float(self._touches[self.design.crowd.touched(row)].max(initial=0))
+        return (_SEEN * alone(row) + met) / (_SEEN + self.measured)
 
     def _part(self, left: float, whole: float, crowd: float, position: int, measured: int) -> float:
         """What one query may use of what is left where it touches."""
@@ -233,13 +265,24 @@ class PrimmProduct(Primm):
     def _better_share(self, weights: Floats, predicted: float, others: float, slack: float) -> float:
         """Share of what is left that leaves the least total error for the rest of the stream."""
         assert self.design.joint is not None
-        m, left = len(self.setting.predictions), self._power(slack)
-        joint = finite(self.belief.covariance([*self.setting.predictions, *self.design.typical]))
+        left, m, strategy = self._power(slack), len(self.setting.predictions), self.design.joint
+        beside = () if strategy.queries == self.setting.predictions else self.setting.predictions
+        start = len(strategy.queries) if beside else 0
+        typical, design = self.design.typical, self.design
+        cut, places = cut_off(typical, design.rows)
+        joint = finite(self.belief.covariance([*strategy.queries, *beside, *typical, *cut]))
+        own, rows = m + np.arange(len(typical)), m + places
         totals = []
         for share in SHARES:
-            after = deviations(posterior(joint, self.design.joint.encode, left * share))
-            each = left * (1 - share) / (1 + self._busy * others)
-            rest = float(measured_deviation(after[m:], self.design.sharp * each).mean()) if others else 0.0
-            totals.append(predicted * float(weights @ after[:m]) + others * rest)
+            after = posterior(joint, strategy.encode, left * share)[start:, start:]
+            known = deviations(after)
+            rest, each = 0.0, max(left * (1 - share), 1e-300)
+            if others:
+                free = measured_deviation(known[own], design.sharp * each / (1 + self._busy * others))
+                told = told_deviation(
+                    known[own], known[rows], after[own, rows], each / (1 + design.apart * others)
+                )
+                rest = float(np.minimum(free, told).mean())
+            totals.append(predicted * float(weights @ known[:m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

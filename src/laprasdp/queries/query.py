@@ -21,7 +21,7 @@ from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
-from laprasdp.queries.runs import Labels, Runs, class_sizes, packed, runs_of, together, unpacked
+from laprasdp.queries.runs import Labels, Runs, class_sizes, labels_at, packed, runs_of, together, unpacked
 
 
 class Query:
@@ -228,7 +228,7 @@ class Query:
         The exact answer, from counts over at least the attributes in `axes`.  Private.
         """
         index = tuple(
-            column[marginal.levels[axis]] for axis, column in zip(self.axes, self.labels, strict=True)
+            labels_at(steps, marginal.levels[a]) for a, steps in zip(self.axes, self.steps, strict=True)
         )
         weights = np.broadcast_to(self.weights[index], marginal.counts.shape)
         if self.sensitivity < 2**20:

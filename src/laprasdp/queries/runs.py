@@ -53,9 +53,9 @@ class Runs:
         labels.setflags(write=False)
         return labels
 
-    def at(self, starts: npt.NDArray[np.int64]) -> Array:
-        """Labels of single levels."""
-        return np.asarray(self.values[np.searchsorted(self.starts, starts, side="right") - 1])
+    def at(self, levels: Array) -> Array:
+        """Labels of some levels."""
+        return np.asarray(self.values[np.searchsorted(self.starts, levels, side="right") - 1])
 
 
 Labels = Array | Runs
@@ -99,6 +99,11 @@ def together(each: Sequence[Labels]) -> tuple[npt.NDArray[np.int64] | None, list
         starts = np.unique(np.concatenate([runs.starts for runs in each if isinstance(runs, Runs)]))
         return starts, [runs.at(starts) for runs in each if isinstance(runs, Runs)]
     return None, [unpacked(labels) for labels in each]
+
+
+def labels_at(labels: Labels, levels: Array) -> Array:
+    """The labels of some levels."""
+    return labels.at(levels) if isinstance(labels, Runs) else np.asarray(labels[levels])
 
 
 def relabelled(labels: Labels, names: Array) -> Labels:
