@@ -140,7 +140,7 @@ def compared(
 
     Notes
     -----
-    Groups that DuckDB does not list have no row, so their counts and sums are 0 there.  Keys that are names of
+    Groups that DuckDB does not list have no row: their counts and sums are 0 there.  Keys that are names of
     bins have no counterpart in DuckDB, so such results are not compared.
     """
     ours, theirs = shown(told), database.execute(text).fetchall()

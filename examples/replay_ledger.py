@@ -38,6 +38,8 @@ KEYS = {
     "one by one": {"multiple": WHOLE},
     "combined": {"matrix": dict},
     "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
+    "tree": {"depths": list, "levels": int},
+    "part": {"set": list, "nodes": dict},
     "gaussian": {"amounts": dict, "draws": int, "pure": bool},
     "basic": {"epsilon": WHOLE, "delta": WHOLE, "draws": int},
 }  # fmt: skip
@@ -65,6 +67,9 @@ def whole(value):
 def integers(form):
     if isinstance(form, list):
         return [whole(value) for value in form]
+    if form.keys() == {"runs"}:
+        runs = integers(form["runs"])
+        return [label for label, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
     words = zlib.decompress(base64.b64decode(form["zlib"]))
     return list(struct.unpack(f"<{len(words) // 8}q", words))
 
@@ -75,6 +80,17 @@ def matrix(form):
     if not values or len(values) != rows * columns or min(rows, columns) < 1:
         raise ValueError("a matrix has another shape")
     return [values[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+def depths(form):
+    """The matrices of a factor: one, or that of the nodes of each depth where the attribute is long."""
+    if "depths" not in form:
+        return [matrix(form)]
+    wants(form, "tree")
+    found = [matrix(one) for one in form["depths"]]
+    if math.prod(len(rows[0]) for rows in found) < form["levels"]:
+        raise ValueError("a tree does not reach all levels")
+    return found
 
 
 def norm(column):
@@ -149,6 +165,7 @@ class Replay:
         self.fresh = {}  # answers of the queries that the last release measured one by one
         self.spent = Function({}, [], [0])  # units of μ² on each cell
         self.epsilon = self.delta = 0  # units, under basic accounting
+        self.whole, self.drawn = None, set()  # a release whose nodes are drawn later, and those that were
         self.pure, self.turn = False, None  # one release took everything; stamp of the last release
 
     def look(self, entry):
@@ -291,7 +308,7 @@ class Replay:
     def release(self, entry):
         charge, measurement = entry["charge"], entry["measurement"]
         wants(charge, "basic" if self.basic else "gaussian")
-        rows = self.strategy(measurement)
+        rows = self.part(measurement) if "drawn" in measurement else self.strategy(measurement)
         allowance = whole(entry["allowance"])
         self.draws += charge["draws"]
         if len(integers(entry["noisy"])) != rows or charge["draws"] != rows:
@@ -343,11 +360,17 @@ class Replay:
         if not (0 < scale <= 2**52 if laplace else scale == 0) or (laplace and kind != "one by one"):
             raise ValueError("there is no such scale of noise")
         if kind == "marginals":
-            factors = {name: matrix(form) for name, form in measurement["factors"].items()}
-            centred = not any(sum(row) for rows in factors.values() for row in rows)
+            factors = {name: depths(form) for name, form in measurement["factors"].items()}
+            centred = not any(sum(row) for trees in factors.values() for rows in trees for row in rows)
             if not centred or min(integers(measurement["multipliers"])) < 1:
                 raise ValueError("a factor is not centred, or a multiplier not positive")
-            return sum(math.prod(len(factors[name]) for name in names) for names in measurement["sets"])
+            later = {name for name, form in measurement["factors"].items() if "depths" in form}
+            if later and self.whole is not None:
+                raise ValueError("a release that is drawn node by node was charged before")
+            if later:
+                self.whole = measurement
+            at_once = [names for names in measurement["sets"] if not later.intersection(names)]
+            return sum(math.prod(len(factors[name][0]) for name in names) for names in at_once)
         if kind == "combined":
             rows = matrix(measurement["matrix"])
             if len(rows[0]) != len(measurement["queries"]):  # groups are measured one by one
@@ -356,6 +379,41 @@ class Replay:
         if whole(measurement["multiple"]) < 1:
             raise ValueError("a multiple is not positive")
         return len(self.asked(measurement)) if asked == ["groups"] else len(measurement["queries"])
+
+    def part(self, measurement):
+        """How many rows the nodes have that are drawn now, each for the first time, of what was charged."""
+        if self.whole is None or measurement.keys() != {"bits", "law", "scale", "drawn"}:
+            raise ValueError("nothing was charged that it is a part of")
+        if any(measurement[key] != self.whole[key] for key in ("bits", "law", "scale")):
+            raise ValueError("it has another grid or noise than what was charged")
+        rows = 0
+        for form in measurement["drawn"]:
+            wants(form, "part")
+            names, factors = form["set"], self.whole["factors"]
+            long = [name for name in names if "depths" in factors[name]]
+            if names not in self.whole["sets"] or not long:
+                raise ValueError("what was charged has no such part")
+            for nodes in matrix(form["nodes"]):
+                if len(nodes) != len(long) or (*names, *nodes) in self.drawn:
+                    raise ValueError("a part was drawn before")
+                self.drawn.add((*names, *nodes))
+                given = dict(zip(long, nodes, strict=True))
+                rows += math.prod(
+                    len(self.node(name, given[name])) if name in given else len(matrix(factors[name]))
+                    for name in names
+                )
+        return rows
+
+    def node(self, name, number):
+        """The matrix of one node of a long attribute; nodes are numbered depth after depth."""
+        trees = depths(self.whole["factors"][name])
+        children = [len(rows[0]) for rows in trees]
+        for depth, rows in enumerate(trees):
+            count = -(-self.whole["factors"][name]["levels"] // math.prod(children[depth:]))
+            if 0 <= number < count:
+                return rows
+            number -= count
+        raise ValueError(f"{name} has no such node")
 
     def all_of_it(self, amounts):
         """Whether each cell is charged all of μ², in whole units; a few of them doubles cannot tell."""
@@ -413,16 +471,18 @@ class Replay:
     def costs(self, measurement, *others):
         """(cell, units of μ² that the measurement costs there)."""
         factor = Fraction(self.rows**2 * 2**40, 4 ** measurement["bits"])
-        if "limit" in measurement:
+        if "limit" in measurement or "drawn" in measurement:  # the latter was charged before
             for cell in joint(others)[2]:
-                yield cell, math.ceil(int(measurement["limit"]) * factor)
+                yield cell, math.ceil(int(measurement.get("limit", 0)) * factor)
             return
         if "sets" not in measurement:
             for cell, column in self.columns(measurement, *others):
                 yield cell, math.ceil(norm(column) * factor)
             return
-        factors = measurement["factors"].items()
-        squares = {name: max(map(norm, zip(*matrix(form), strict=True))) for name, form in factors}
+        squares = {
+            name: sum(max(map(norm, zip(*rows, strict=True))) for rows in depths(form))
+            for name, form in measurement["factors"].items()
+        }
         each = [math.prod(squares[name] for name in names) for names in measurement["sets"]]
         bound = sum(c * c * s for c, s in zip(integers(measurement["multipliers"]), each, strict=True))
         for cell in joint(others)[2]:

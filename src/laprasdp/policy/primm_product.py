@@ -12,18 +12,20 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import BudgetExhausted
+from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
 from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
 from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
-from laprasdp.policy.policy import Grant
+from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
+from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged, heaviest
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Release
+from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows, measure
@@ -110,6 +112,11 @@ class PrimmProduct(Primm):
         known = deviations(joint)
         own = np.concatenate([known[:k], known[places]])
         return own, joint[np.arange(k), places], float(joint[-1, -1])
+
+    def heir(self, entry: Entry) -> Policy:
+        """On up to `MAX_CELLS` cells a ledger may have been begun over the cells: it goes on so."""
+        begun = isinstance(entry, Release) and not self._opened and isinstance(entry.measurement, Rows)
+        return PrimmDense(self.setting) if begun and self.setting.domain.size <= MAX_CELLS else self
 
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds

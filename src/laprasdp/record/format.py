@@ -266,12 +266,14 @@ def _read_matrix(form: Form) -> Any:
 def _write_factor(factor: Factor) -> Form:
     """A matrix; of a long attribute, that of the nodes of each depth."""
     if isinstance(factor, Line):
-        return {"depths": list(map(_write_matrix, factor.matrices))}
+        return {"depths": list(map(_write_matrix, factor.matrices)), "levels": factor.levels}
     return _write_matrix(factor)
 
 
 def _read_factor(form: Form, levels: int) -> Factor:
     if "depths" in form:
+        if _typed(form["levels"], int) != levels:
+            raise ValueError("a tree is of another attribute")
         return Line(levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"]))
     return np.array(_read_matrix(form), dtype=np.int64)
 

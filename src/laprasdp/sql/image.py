@@ -25,7 +25,7 @@ from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Da
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
-from laprasdp.sql.column import Column
+from laprasdp.sql.reference import ColumnRef
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
@@ -71,12 +71,12 @@ class Images:
     Parameters
     ----------
     scratch : Scratch
-    columns : sequence of Column
+    columns : sequence of ColumnRef
         One for each attribute of the domain, in its order.
     domain : Domain
     """
 
-    def __init__(self, scratch: Scratch, columns: Sequence[Column], domain: Domain) -> None:
+    def __init__(self, scratch: Scratch, columns: Sequence[ColumnRef], domain: Domain) -> None:
         self._scratch, self._columns, self._domain = scratch, columns, domain
         self._levels: dict[int, Ints] = {}
 
@@ -224,7 +224,7 @@ class Images:
         return self._levels[axis]
 
 
-def _points_of(column: Column) -> tuple[Sequence[int], Sequence[Any]]:
+def _points_of(column: ColumnRef) -> tuple[Sequence[int], Sequence[Any]]:
     """The level of each value that a declared attribute can take, and the value; NULL apart."""
     attribute: Attribute = column.attribute
     name = clip(column.name)

@@ -12,10 +12,10 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children
 from laprasdp.sql.block import Blocks, is_grouped
-from laprasdp.sql.column import Column, natural
 from laprasdp.sql.image import Images
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.predicate import folded
+from laprasdp.sql.reference import ColumnRef, natural
 from laprasdp.sql.relation import Names, Rows
 from laprasdp.sql.result import Output, Result
 from laprasdp.sql.scalar import check_scalar
@@ -43,7 +43,7 @@ class Selects:
         self._domain, self._table, self._lookups = domain, table, lookups
         attributes = [domain[name] for name in domain.names]
         self._columns = [
-            Column(axis, name, attribute, types.get(name) or natural(attribute))
+            ColumnRef(axis, name, attribute, types.get(name) or natural(attribute))
             for axis, (name, attribute) in enumerate(zip(domain.names, attributes, strict=True))
         ]
         self.scratch = Scratch()

@@ -218,6 +218,8 @@ class Spending:
         self._sources[OPENING if opening else "measured"].record(release.charge)
         if not opening:
             self._analysts.setdefault(stamp.analyst, self._accounting.filter()).record(release.charge)
+        if not release.charge.units:
+            return  # drawn of what was charged before
         self.releases.append(
             Spent(
                 kept.position,

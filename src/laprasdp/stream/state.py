@@ -114,7 +114,8 @@ class State:
         **Privacy.**  Guarantees that what a release is charged is what its noise costs, whoever wrote it.
         That replies follow from the releases is for `laprasdp.ledger.verify` to check.
         """
-        entry, analyst, policy = kept.entry, kept.stamp.analyst, self.policy
+        entry, analyst = kept.entry, kept.stamp.analyst
+        policy = self.policy = self.policy.heir(entry)
         try:
             entry = self.once.known(entry)
             if self._owed != (isinstance(entry, Reply) and entry.measured):
