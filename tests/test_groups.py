@@ -18,6 +18,7 @@ from test_product import SMALL, prior_over, random_query
 import laprasdp as lp
 from laprasdp.belief.product import ProductBelief
 from laprasdp.errors import DomainError
+from laprasdp.periods.period import Part, Period
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.filter import CellCharge, GaussianFilter
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
@@ -317,6 +318,23 @@ def test_a_span_finds_sums_of_many_groups(monkeypatch: pytest.MonkeyPatch) -> No
     together = found.find_each(group)
     monkeypatch.setattr(span, "MAX_JOINT", 1_000)  # one by one
     assert together == found.find_each(group)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_groups_of_a_period_are_what_each_counts_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    days = lp.Dates("2024-01-01", "2024-01-12")
+    domain = lp.Domain(a=lp.Integers(0, 2), day=days, b=lp.Booleans())
+    part = Part.of(domain, "day", Period("2024-01-03", "2024-01-07"))
+    by = tuple(sorted(rng.choice(3, rng.integers(1, 4), replace=False).tolist()))
+    count = math.prod(domain.shape[axis] for axis in by)
+    group = Groups(random_query(rng, domain, 3), by, rng.permutation(count)[: rng.integers(1, count + 1)])
+    mine, places = part.restrict_groups(group)
+    lying = dict(zip(places, mine or (), strict=True))
+    for place, query in enumerate(group):
+        there = part.restrict(query)
+        assert there.is_zero if place not in lying else lying[place] == there
 
 
 # ---- sessions ------------------------------------------------------------------------------------
