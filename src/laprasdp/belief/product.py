@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from laprasdp.belief.direct import Direct, centred
 from laprasdp.belief.groups import GroupPrior
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.strategy.block import Block, block_of
 from laprasdp.strategy.kronecker import Axes, Marginals, parts, root_of, subsets, tensor_of
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.terms import Terms, terms
@@ -80,9 +79,6 @@ class ProductBelief:
     projected out, which is exact for an improper prior on it.  Such a query q is also known from a
     measurement of 2q less the number of rows, of which the prior knows.
 
-    Many groups of one statement are kept as a `Block` beside the rows.  Its noise is independent of theirs,
-    so what both say of a query is joined by inverse variances, exactly; of other queries it says nothing.
-
     References
     ----------
     ResidualPlanner, arXiv:2305.08175 (2023), for the prior; Rasmussen, Williams.  Gaussian processes for
@@ -103,7 +99,6 @@ class ProductBelief:
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
         self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
         self._direct: dict[str, Direct] = {}
-        self._blocks: list[Block] = []
         self._releases = 0
 
     @property
@@ -131,32 +126,23 @@ class ProductBelief:
             raise TypeError("a belief learns from Rows and from the prior that it was made with")
         scale = 1 / np.sqrt(measurement.noise_variance)
         drawn = np.full(measurement.draws, np.nan) if values is None else np.asarray(values) * scale
-        block = block_of(measurement, drawn / scale)
-        if block is not None:
-            self._blocks.append(block)
-        else:
-            self._learn_rows(measurement, measurement.coefficients * scale, drawn)
+        self._learn_rows(measurement, measurement.coefficients * scale, drawn)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """Unbiased value (NaN after a rehearsal) and exact variance, or None where nothing is known."""
-        mean, variance = self._by_rows(query)
-        for found in (block.find(query) for block in self._blocks):
-            if found is not None:
-                mean, variance = _joined(mean, variance, found.value, found.variance)
+        mean, variance = self._told(query)
         return (float(mean), float(variance)) if variance < np.inf else None
 
     def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
         """`estimate` of each query; of groups all at once."""
         if not isinstance(queries, Groups):
             return [self.estimate(query) for query in queries]
-        means, variances = self._groups_by_rows(queries)
-        for block in self._blocks:
-            means, variances = _joined(means, variances, *block.find_each(queries))
+        means, variances = self._told_each(queries)
         pairs = zip(means.tolist(), variances.tolist(), strict=True)
         return [pair if pair[1] < np.inf else None for pair in pairs]
 
-    def _by_rows(self, query: Query) -> tuple[float, float]:
-        """Value and variance of a query from everything but blocks; infinite where nothing is known."""
+    def _told(self, query: Query) -> tuple[float, float]:
+        """Value and variance of a query; infinite where nothing is known."""
         if not self.covers(query):
             own = self._own(query)
             if own is None:
@@ -167,13 +153,13 @@ class ProductBelief:
         seen = self._seen(query)
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
-    def _groups_by_rows(self, groups: Groups) -> tuple[Floats, Floats]:
-        """(g,) values and (g,) variances of groups from everything but blocks."""
+    def _told_each(self, groups: Groups) -> tuple[Floats, Floats]:
+        """(g,) values and (g,) variances of groups; infinite where nothing is known."""
         means, variances = np.zeros(len(groups)), np.full(len(groups), np.inf)
         for _, where in groups.slices:
             if not self.covers(groups[int(where[0])]):
                 for place in where.tolist() if self._direct else ():
-                    means[place], variances[place] = self._by_rows(groups[place])
+                    means[place], variances[place] = ProductBelief._told(self, groups[place])
                 continue
             step = max(1, _PAIRS // max(self._basis.terms, 1))
             for part in (where[i : i + step] for i in range(0, len(where), step)):
@@ -220,44 +206,16 @@ class ProductBelief:
         (m, m) array
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
-            Of prepared queries as far as rows tell, without blocks.
         """
-        joint = self._covariance(queries)
-        if isinstance(queries, Prepared) or not self._blocks:
-            return joint
-        shares, variances = np.isfinite(joint.diagonal()).astype(float), joint.diagonal().copy()
-        noise = list[Floats]()
-        for block in self._blocks:
-            taken = [block.weights(query) for query in queries]
-            known = np.array([weights is not None for weights in taken])
-            if not known.any():
-                continue
-            wide = np.full(len(queries), np.inf)
-            weights = np.stack([each for each in taken if each is not None])
-            wide[known] = np.einsum("ij,ij->i", weights, weights) * block.variance
-            after = _joined(0.0, variances, 0.0, wide)[1]
-            kept = np.divide(after, variances, out=np.zeros(len(queries)), where=np.isfinite(variances))
-            new = np.divide(after, wide, out=np.zeros(len(queries)), where=known)
-            shares, noise = shares * kept, [part * kept[:, np.newaxis] for part in noise]
-            spread = np.zeros((len(queries), weights.shape[1]))
-            spread[known] = weights * (new[known] * math.sqrt(block.variance))[:, np.newaxis]
-            noise.append(spread)
-            variances = after
-        joint = np.where(np.outer(shares, shares) > 0, joint, 0.0) * np.outer(shares, shares)
-        for spread in noise:
-            joint += spread @ spread.T
-        np.fill_diagonal(joint, variances)
-        return joint
-
-    def _covariance(self, queries: Sequence[Query] | Prepared) -> Floats:
-        """The same as far as rows tell."""
         asked = queries if isinstance(queries, Prepared) else self.prepare(queries)
         queries, known = asked.queries, asked.known
         joint = np.zeros((len(queries), len(queries)))
         own = {i: self._own(query) for i, query in enumerate(queries) if i not in set(known)}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
-            beside = self._covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
+            beside = ProductBelief.covariance(
+                self, [*(queries[i] for i in known), Query.constant(self.prior.domain, 1)]
+            )
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
             with_basis = self._joint(asked.terms, self._basis)
@@ -286,12 +244,12 @@ class ProductBelief:
         fresh = self._whiten()[0]
         return float(np.abs(self._factor - fresh).max() / np.abs(fresh).max()) if fresh.size else 0.0
 
-    def copy(self) -> ProductBelief:
+    def copy(self) -> Self:
         """An independent belief in the same state; arrays are shared until one of the two grows."""
         other = copy.copy(self)
         other._basis, other._owned = self._basis.copy(), False
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
-        other._direct, other._blocks = dict(self._direct), list(self._blocks)
+        other._direct = dict(self._direct)
         return other
 
     def _own(self, query: Query) -> Direct | None:
@@ -303,8 +261,7 @@ class ProductBelief:
     @property
     def _rows_known(self) -> tuple[float, float]:
         """Mean and variance of the number of rows."""
-        known = self.estimate(Query.constant(self.prior.domain, 1))
-        return (0.0, np.inf) if known is None else known
+        return ProductBelief._told(self, Query.constant(self.prior.domain, 1))
 
     @property
     def _factor(self) -> Floats:  # V, (k, b)
@@ -434,14 +391,6 @@ class ProductBelief:
             factor, self._surprise = self._whiten()
             self._whitened, self._owned = np.ascontiguousarray(factor), True
         self._fresh = self.rows
-
-
-def _joined(one: Any, spread: Any, other: Any, wide: Any) -> tuple[Any, Any]:
-    """Two independent estimates of one number joined by inverse variances, of which one may be infinite."""
-    with np.errstate(invalid="ignore"):
-        share = np.where(np.isinf(wide), 1.0, np.where(np.isinf(spread), 0.0, wide / (spread + wide)))
-        joint = np.where(np.isinf(spread), wide, np.where(share > 0, spread * share, 0.0))
-    return np.where(share > 0, one, 0.0) * share + np.where(share < 1, other, 0.0) * (1 - share), joint
 
 
 def _left(prior: float, seen: Floats) -> float:

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.belief.dense import DenseBelief
-from laprasdp.belief.product import ProductBelief
+from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import MAX_CELLS
 from laprasdp.privacy.filter import CellCharge
@@ -231,7 +231,7 @@ class _Belief:
     def __init__(self, domain: Domain, predictions: list[str]) -> None:
         self._predictions, self._pure = frozenset(predictions), False
         small = domain.size <= MAX_CELLS
-        self._belief: DenseBelief | ProductBelief | None = DenseBelief(domain.size) if small else None
+        self._belief: DenseBelief | GroupedBelief | None = DenseBelief(domain.size) if small else None
         self._opened = False
 
     def learn(self, release: Release) -> None:
@@ -241,9 +241,9 @@ class _Belief:
         if isinstance(self._belief, DenseBelief) and isinstance(measurement, Rows):
             self._belief.learn(measurement, measurement.values(release.noisy))
         elif isinstance(measurement, Marginals) and self._belief is None:
-            self._belief = ProductBelief(measurement)
+            self._belief = GroupedBelief(measurement)
             self._belief.learn(measurement, measurement.values(release.noisy))
-        elif isinstance(measurement, Rows) and isinstance(self._belief, ProductBelief):
+        elif isinstance(measurement, Rows) and isinstance(self._belief, GroupedBelief):
             self._belief.learn(measurement, measurement.values(release.noisy))
         else:
             raise LedgerError("it is no release that primm makes on such a table")
