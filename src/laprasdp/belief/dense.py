@@ -47,7 +47,11 @@ class DenseBelief:
         values : (r,) array or None
             Noisy values; None for a rehearsal, after which means are meaningless.
         """
-        rows = measurement.coefficients @ np.stack([query.vector() for query in measurement.queries])
+        rows: Floats = np.stack([query.vector() for query in measurement.queries]).astype(float)
+        if isinstance(measurement.matrix, int):
+            rows = rows * (measurement.matrix / 2.0**measurement.bits)
+        else:
+            rows = measurement.coefficients @ rows
         noise = np.sqrt(measurement.noise_variance)
         self.add(rows / noise, np.full(len(rows), np.nan) if values is None else values / noise)
 

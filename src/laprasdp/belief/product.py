@@ -11,6 +11,7 @@ import copy
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,6 @@ import scipy.linalg
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, moved, view_of
-from laprasdp.belief.blocks import Blocks
 from laprasdp.belief.direct import Direct, centred, joint_of
 from laprasdp.belief.groups import GroupPrior
 from laprasdp.queries.groups import Groups
@@ -62,9 +62,6 @@ class ProductBelief:
     projected out, which is exact for an improper prior on it.  Such a query q is also known from a
     measurement of 2q less the number of rows, of which the prior knows.
 
-    Many groups of one statement are kept as a `Block` beside the rows.  Its noise is independent of theirs,
-    so what both say of a query is joined by inverse variances, exactly; of other queries it says nothing.
-
     References
     ----------
     ResidualPlanner, arXiv:2305.08175 (2023), for the prior; Rasmussen, Williams.  Gaussian processes for
@@ -87,7 +84,6 @@ class ProductBelief:
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
         self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
         self._direct: dict[str, Direct] = {}
-        self._blocks = Blocks()
         self._releases = 0
 
     @property
@@ -125,8 +121,7 @@ class ProductBelief:
             raise TypeError("a belief learns from Rows and from the prior that it was made with")
         scale = 1 / np.sqrt(measurement.noise_variance)
         drawn = np.full(measurement.draws, np.nan) if values is None else np.asarray(values) * scale
-        if not self._blocks.learn(measurement, drawn / scale):
-            self._learn_rows(measurement, measurement.coefficients * scale, drawn)
+        self._learn_rows(measurement, measurement.coefficients * scale, drawn)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """
@@ -134,19 +129,19 @@ class ProductBelief:
 
         The value is NaN after a rehearsal, and where nodes that it rests on were not drawn (`undrawn`).
         """
-        mean, variance = self._blocks.joined(query, *self._by_rows(query))
-        return (mean, variance) if variance < np.inf else None
+        mean, variance = self._told(query)
+        return (float(mean), float(variance)) if variance < np.inf else None
 
     def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
         """`estimate` of each query; of groups all at once."""
         if not isinstance(queries, Groups):
             return [self.estimate(query) for query in queries]
-        means, variances = self._blocks.joined_each(queries, *self._groups_by_rows(queries))
+        means, variances = self._told_each(queries)
         pairs = zip(means.tolist(), variances.tolist(), strict=True)
         return [pair if pair[1] < np.inf else None for pair in pairs]
 
-    def _by_rows(self, query: Query) -> tuple[float, float]:
-        """Value and variance of a query from everything but blocks; infinite where nothing is known."""
+    def _told(self, query: Query) -> tuple[float, float]:
+        """Value and variance of a query; infinite where nothing is known."""
         if not self.covers(query):
             own = self._own(query)
             if own is None:
@@ -157,14 +152,14 @@ class ProductBelief:
         seen = self._seen([self._view(query)])[0]
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
-    def _groups_by_rows(self, groups: Groups) -> tuple[Floats, Floats]:
-        """(g,) values and (g,) variances of groups from everything but blocks."""
+    def _told_each(self, groups: Groups) -> tuple[Floats, Floats]:
+        """(g,) values and (g,) variances of groups; infinite where nothing is known."""
         means, variances = np.zeros(len(groups)), np.full(len(groups), np.inf)
         for function, where in groups.slices:
             alone = not self.covers(groups[int(where[0])])
             if alone or not self.prior.long.keys().isdisjoint({*groups.by, *function.axes}):
                 for place in where.tolist() if self._direct or not alone else ():
-                    means[place], variances[place] = self._by_rows(groups[place])
+                    means[place], variances[place] = ProductBelief._told(self, groups[place])
                 continue
             step = max(1, _PAIRS // max(self._basis.count, 1))
             for part in (where[i : i + step] for i in range(0, len(where), step)):
@@ -202,16 +197,14 @@ class ProductBelief:
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
         """
-        return self._blocks.covariance(queries, self._covariance(queries))
-
-    def _covariance(self, queries: Sequence[Query]) -> Floats:
-        """The same as far as rows tell."""
         joint = np.zeros((len(queries), len(queries)))
         known = [i for i, query in enumerate(queries) if self.covers(query)]
         own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
-            beside = self._covariance([*(queries[i] for i in known), Query.constant(self.prior.domain, 1)])
+            beside = ProductBelief.covariance(
+                self, [*(queries[i] for i in known), Query.constant(self.prior.domain, 1)]
+            )
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
             asked = Basis(len(self.prior.domain), self._roots)
@@ -275,12 +268,12 @@ class ProductBelief:
         fresh = self._whiten()[0]
         return float(np.abs(self._factor - fresh).max() / np.abs(fresh).max()) if fresh.size else 0.0
 
-    def copy(self) -> ProductBelief:
+    def copy(self) -> Self:
         """An independent belief in the same state; arrays are shared until one of the two grows."""
         other = copy.copy(self)
         other._basis, other._owned = self._basis.copy(), False
         other._places, other._queries, other._log = dict(self._places), list(self._queries), list(self._log)
-        other._direct, other._blocks = dict(self._direct), self._blocks.copy()
+        other._direct = dict(self._direct)
         return other
 
     def __deepcopy__(self, memo: object) -> ProductBelief:
@@ -295,8 +288,7 @@ class ProductBelief:
     @property
     def _rows_known(self) -> tuple[float, float]:
         """Mean and variance of the number of rows."""
-        known = self.estimate(Query.constant(self.prior.domain, 1))
-        return (0.0, np.inf) if known is None else known
+        return ProductBelief._told(self, Query.constant(self.prior.domain, 1))
 
     @property
     def _factor(self) -> Floats:  # V, (k, b)

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.belief.dense import DenseBelief
-from laprasdp.belief.product import ProductBelief
+from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS
 from laprasdp.privacy.filter import CellCharge
@@ -231,7 +231,7 @@ class _Belief:
     def __init__(self, domain: Domain, predictions: list[str]) -> None:
         self._predictions, self._pure = frozenset(predictions), False
         self._cells = domain.size
-        self._belief: DenseBelief | ProductBelief | None = None
+        self._belief: DenseBelief | GroupedBelief | None = None
         self._opened = False
 
     def learn(self, release: Release) -> None:
@@ -240,13 +240,13 @@ class _Belief:
             raise LedgerError("it is no release that primm makes")
         values = measurement.values(release.noisy)
         if self._belief is None and self._cells > DENSE_CELLS and isinstance(measurement, Marginals):
-            self._belief = ProductBelief(measurement)
+            self._belief = GroupedBelief(measurement)
         elif self._belief is None and self._cells <= MAX_CELLS and isinstance(measurement, Rows):
             self._belief = DenseBelief(self._cells)
         match self._belief, measurement:
             case DenseBelief() as belief, Rows():
                 belief.learn(measurement, values)
-            case ProductBelief() as belief, _:
+            case GroupedBelief() as belief, _:
                 belief.learn(measurement, values)
             case _:
                 raise LedgerError("it is no release that primm makes on such a table")

@@ -14,6 +14,7 @@ from laprasdp.errors import DomainError, LedgerError
 from laprasdp.privacy.budget import Budget
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.marginal import Marginal
 from laprasdp.queries.prediction import Prediction
 from laprasdp.queries.query import Query
@@ -116,6 +117,20 @@ class Part:
             for name, axis, column in zip(query.names, query.axes, query.labels, strict=True)
         }
         return Query(self.domain, labels, query.weights)
+
+    def restrict_groups(self, groups: Groups) -> tuple[Groups | None, list[int]]:
+        """The groups in the period, over its own domain, and their places among all; None where none is."""
+        whole, levels = self.restrict(groups.whole), list(groups.levels)
+        inside = np.ones(len(groups), dtype=bool)
+        if self.axis in groups.by:
+            place = groups.by.index(self.axis)
+            inside = (levels[place] >= self.start) & (levels[place] < self.stop)
+            levels[place] = levels[place] - self.start
+        if not inside.any():
+            return None, []
+        shape = tuple(self.domain.shape[axis] for axis in groups.by)
+        mine = Groups(whole, groups.by, np.ravel_multi_index(tuple(each[inside] for each in levels), shape))
+        return mine, np.flatnonzero(inside).tolist()
 
     def predicted(self, predictions: Iterable[Prediction]) -> tuple[Prediction, ...]:
         """What predictions of one query each predict of the period, without what counts nothing there."""

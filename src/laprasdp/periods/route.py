@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from laprasdp.periods.period import Part
+from laprasdp.queries.groups import Groups, chosen, gathered
+from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
 
 Places = dict[str, list[int]]
@@ -34,13 +36,23 @@ def route(parsed: Statement, parts: Mapping[str, Part]) -> tuple[Places, dict[st
     places: Places = {}
     asked: dict[str, Statement] = {}
     for name, part in parts.items():
-        mine = [part.restrict(query) for query in parsed.queries]
-        counted = [place for place, query in enumerate(mine) if not query.is_zero]
+        mine, lying = _share(parsed.queries, part)
+        counted = [place for place, query in zip(lying, mine, strict=True) if not query.is_zero]
         if not (counted or places) and name == last:
-            counted = list(range(len(mine)))
+            mine = [part.restrict(query) for query in parsed.queries]
+            counted = lying = list(range(len(mine)))
         if counted:
             places[name] = counted
             groups = tuple(parsed.groups[place] for place in counted) if parsed.by else ()
-            queries = tuple(mine[place] for place in counted)
+            own = {place: number for number, place in enumerate(lying)}
+            queries = gathered(chosen(mine, [own[place] for place in counted]))
             asked[name] = replace(parsed, queries=queries, groups=groups, result=parsed.result)
     return places, asked
+
+
+def _share(queries: Sequence[Query], part: Part) -> tuple[Sequence[Query], list[int]]:
+    """What some queries count of a period, and which of them that is; of groups those that lie in it."""
+    if not isinstance(queries, Groups):
+        return [part.restrict(query) for query in queries], list(range(len(queries)))
+    mine, places = part.restrict_groups(queries)
+    return mine or (), places

@@ -115,7 +115,13 @@ class PrimmDense(Primm):
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
         rows, scales = self._scaled(queries)
         rows = rows * scales[:, np.newaxis]
-        return self._grid(rows) if np.isfinite(rows).all() and rows.any() else None
+        if not np.isfinite(rows).all() or not rows.any():
+            return None
+        if not isinstance(queries, Groups):
+            return self._grid(rows)
+        (whole,) = self._grid(rows.sum(axis=0, keepdims=True)).queries  # each cell is in one of them
+        groups = Groups(whole, queries.by, queries.places)
+        return Rows(groups.at(np.flatnonzero(groups.live)), 1, bits=_BITS)
 
     def _noise_of(self, groups: Groups) -> Floats:
         _, scales = self._scaled(groups)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.product import ProductBelief
+from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
@@ -55,7 +55,7 @@ class PrimmProduct(Primm):
     touches.
     """
 
-    belief: ProductBelief
+    belief: GroupedBelief
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -64,7 +64,7 @@ class PrimmProduct(Primm):
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
         self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
-        self.belief = self._planned = ProductBelief(self.design.prior)
+        self.belief = self._planned = GroupedBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
 
@@ -214,7 +214,7 @@ class PrimmProduct(Primm):
         amounts = measurement.amounts(self.setting.unit.max_rows)
         self.charged = charged(self.charged, amounts)
         if isinstance(measurement, Marginals):
-            self.belief = ProductBelief(measurement)
+            self.belief = GroupedBelief(measurement)
         self.belief.learn(measurement, measurement.values(release.noisy))
         if not release.opening:
             self._touches = self._touches + self.design.crowd.touched(amounts)
