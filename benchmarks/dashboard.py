@@ -1,7 +1,7 @@
 """What analysts write on a dashboard: how much of it is answered, how well, and why the rest is refused.
 
-``python -m benchmarks dashboard --data FOLDER``: the folder holds ``lapras.toml``, the table that it names, the
-lookup ``states.csv`` and ``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
+``python -m benchmarks dashboard --data FOLDER``: the folder holds ``lapras.toml``, the table that it names,
+the lookup ``states.csv`` and ``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def compared(
 
     Notes
     -----
-    Groups that DuckDB does not list have no row, so their counts and sums are 0 there.  Keys that are labels of
-    bins have no counterpart in DuckDB, so such results are not compared.
+    Groups that DuckDB does not list have no row, so their counts and sums are 0 there.  Keys that are labels
+    of bins have no counterpart in DuckDB, so such results are not compared.
     """
     ours, theirs = shown(told), database.execute(text).fetchall()
     keys = len(ours[0][0]) if ours else 0

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import laprasdp as lp
-from laprasdp.stream.answer import Answer, GroupedAnswer, agree, project, round_to
+from laprasdp.derive.adjusted import agree, project, round_to
+from laprasdp.stream.answer import Answer, GroupedAnswer
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 9), sex=lp.Categories(["f", "m"], nullable=True))
 COUNTS = np.arange(30) % 7

@@ -21,7 +21,7 @@ class ValueLaw(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Its expectation is the truth; or it is near the truth where noise is small."""
+        """Unbiased: its expectation is the truth; or consistent: near the truth where noise is small."""
 
     @property
     def std(self) -> float | None:
@@ -41,19 +41,14 @@ class LinearLaw:
     value, std : float
     law : Law
         Gaussian where all errors are; otherwise the wider of both is taken.
-    exact : bool
-        The joint covariance was known; otherwise `std` is the largest that it may be.
+    kind : Kind
+        Consistent where the value is linear to first order only.
     """
 
     value: float
     std: float
     law: Law = "gaussian"
-    exact: bool = True
-
-    @property
-    def kind(self) -> Kind:
-        """Unbiased: noise has mean 0."""
-        return "unbiased"
+    kind: Kind = "unbiased"
 
     def interval(self, level: float) -> tuple[float, float]:
         """Symmetric."""
