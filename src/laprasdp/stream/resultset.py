@@ -366,14 +366,14 @@ class _Worked:
         return QuantileLaw([float(one) for one in slot.points], above, np.array(stds), self.law)
 
     def _drawn(self, key: tuple[Any, ...], column: int) -> Floats:
-        """Sorted draws of a value; none where it has none for some draw."""
+        """Draws of a value; none where it has none for some draw."""
         if self._draws is None:
             self._draws = self._draw()
         found = self._draws.get(key)
         if found is None or len(found) < DRAWS:
             return np.zeros(0)
         values = np.array([row[column] for row in found], dtype=float)
-        return np.sort(values) if np.isfinite(values).all() else np.zeros(0)
+        return values if np.isfinite(values).all() else np.zeros(0)
 
     def _draw(self) -> dict[tuple[Any, ...], list[list[float]]]:
         """The rows of the statement for draws around what was released, by their keys."""
