@@ -1,7 +1,7 @@
 """What analysts write on a dashboard: how much of it is answered, how well, and why the rest is refused.
 
-``python -m benchmarks dashboard --data FOLDER``: the folder holds ``lapras.toml``, the table it names, the
-lookup ``states.csv`` and ``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
+``python -m benchmarks dashboard --data FOLDER``: the folder holds ``lapras.toml``, the table that it names,
+the lookup ``states.csv`` and ``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import duckdb
 
 from laprasdp.config import Config, read_config
 from laprasdp.errors import LaprasError
+from laprasdp.queries.attribute import Attribute, Bins, Categories, Dates, Integers, spell
 from laprasdp.queries.prediction import Prediction
 from laprasdp.sql.lookup import Lookup
 from laprasdp.stream.answer import Answer, GroupedAnswer
@@ -126,10 +127,28 @@ def truth(config: Config) -> duckdb.DuckDBPyConnection:
     """DuckDB on the table itself, its rows inside the domain, and on the lookups; the table is public."""
     database = duckdb.connect()
     database.execute("SET threads = 1")
-    database.execute(f"CREATE TABLE {config.name} AS SELECT * FROM '{config.source}'")
+    inside = " AND ".join(_inside(name, config.domain[name]) for name in config.domain)
+    database.execute(f"CREATE TABLE {config.name} AS SELECT * FROM '{config.source}' WHERE {inside}")
     for name, lookup in config.lookups.items():
         database.register(name, lookup.rows)
     return database
+
+
+def _inside(name: str, attribute: Attribute) -> str:
+    """The condition that a row lies inside the domain in one attribute."""
+    column = f'"{name}"'
+    match attribute:
+        case Integers(min=low, max=high):
+            inside = f"{column} BETWEEN {low} AND {high}"
+        case Bins(edges=edges):
+            inside = f"{column} >= {edges[0]} AND {column} < {edges[-1]}"
+        case Dates(first=first, last=last):
+            inside = f"{column} BETWEEN '{first}' AND '{last}'"
+        case Categories(names=names, other=False):
+            inside = f"{column} IN ({', '.join(map(spell, names))})"
+        case _:
+            inside = f"{column} IS NOT NULL"
+    return f"({inside} OR {column} IS NULL)" if attribute.nullable else f"({inside})"
 
 
 def compared(
@@ -140,8 +159,8 @@ def compared(
 
     Notes
     -----
-    Groups that DuckDB does not list have no row: their counts and sums are 0 there.  Keys that are names of
-    bins have no counterpart in DuckDB, so such results are not compared.
+    Groups that DuckDB does not list have no row, so their counts and sums are 0 there.  Keys that are labels
+    of bins have no counterpart in DuckDB, so such results are not compared.
     """
     ours, theirs = shown(told), database.execute(text).fetchall()
     keys = len(ours[0][0]) if ours else 0

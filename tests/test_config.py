@@ -243,4 +243,5 @@ def test_the_documented_file_is_read(tmp_path):
     assert block is not None
     assert tomllib.loads(block[1])
     (tmp_path / "expected.sql").write_text("SELECT COUNT(*) FROM adult WHERE active;\n")
+    (tmp_path / "states.csv").write_text("abr,region\nCA,West\n")
     assert read_config(write(tmp_path, block[1])).plan().predicted[0].std is not None

@@ -2,137 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-import random
-from decimal import Decimal
-from typing import Any
-
-import duckdb
-import numpy as np
-import pyarrow as pa
 import pytest
+from exact import Beside
+from small_table import small_table
 
-from laprasdp.derive.estimates import JointEstimate
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
-from laprasdp.queries.domain import Domain
-from laprasdp.queries.marginal import Marginal
-from laprasdp.record.estimate import Estimate
-from laprasdp.sql.lookup import Lookup
-from laprasdp.sql.parse import Statement
-from laprasdp.sql.reader import Reader
-from laprasdp.stream.resultset import rows_of
-
-DOMAIN = Domain(
-    a=Integers(-2, 5),
-    n=Integers(0, 3, nullable=True),
-    s=Categories(["x", "Y", "zed"]),
-    d=Dates("2024-01-30", "2024-03-05"),
-    f=Booleans(),
-    w=Bins([0, 10, 20, 40], whole=True),
-)
-TYPES = {"a": "SMALLINT", "n": "INTEGER", "s": "VARCHAR", "d": "DATE", "f": "BOOLEAN", "w": "INTEGER"}
-LOOKUP = Lookup(
-    pa.table(
-        {"code": ["x", "zed", "other", None], "area": ["west", "east", "north", "none"], "pop": [3, 4, 5, 6]}
-    ),
-    "code",
-)
-ROWS = 6_000
-DAYS = 36
-
-Table = tuple[duckdb.DuckDBPyConnection, dict[str, np.ndarray], Reader]
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
-    rng = random.Random(16)
-    rows = []
-    for _ in range(ROWS):
-        n = rng.randrange(5)
-        rows.append(
-            (
-                rng.choice([-2, -1, 0, 0, 1, 2, 3, 4, 5, 5]),
-                None if n == 4 else n,
-                rng.choice(["x", "Y", "Y", "zed"]),
-                dt.date(2024, 1, 30) + dt.timedelta(days=rng.randrange(DAYS)),
-                rng.random() < 0.4,
-                rng.randrange(40),
-            )
-        )
-    database = duckdb.connect()
-    database.execute("SET threads = 1")
-    database.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
-    database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
-    database.register("look", LOOKUP.rows)
-    levels = {
-        "a": [row[0] + 2 for row in rows],
-        "n": [4 if row[1] is None else row[1] for row in rows],
-        "s": [["x", "Y", "zed"].index(row[2]) for row in rows],
-        "d": [(row[3] - dt.date(2024, 1, 30)).days for row in rows],
-        "f": [int(row[4]) for row in rows],
-        "w": [0 if row[5] < 10 else 1 if row[5] < 20 else 2 for row in rows],
-    }
-    return (
-        database,
-        {name: np.array(column) for name, column in levels.items()},
-        Reader(DOMAIN, "t", TYPES, lookups={"look": LOOKUP}),
-    )
-
-
-def exact(statement: Statement, levels: dict[str, np.ndarray]) -> JointEstimate:
-    """What a statement asks for without noise."""
-    ones = np.ones(ROWS, dtype=np.int64)
-    estimates = []
-    for query in statement.queries:
-        marginal = Marginal({axis: levels[DOMAIN.names[axis]] for axis in query.axes}, ones)
-        estimates.append(Estimate(float(query.answer(marginal)), 1e-12, "measured"))
-    return JointEstimate(tuple(estimates), None, np.eye(len(estimates)) * 1e-12)
-
-
-def shown(table: Table, text: str) -> list[tuple[Any, ...]]:
-    """Our rows."""
-    _, levels, reader = table
-    statement = reader.parse(text)
-    joint = exact(statement, levels)
-    if statement.result is None:
-        values = [one.value for one in joint.estimates if one]
-        groups = statement.groups or ((),) * len(values)
-        return [(*group, value) for group, value in zip(groups, values, strict=True)]
-    names, rows = rows_of(statement.result, joint)
-    return [
-        tuple(row.group[name] if name in row.group else row.columns[name].value for name in names)
-        for row in rows
-    ]
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    return float(value) if isinstance(value, int | float | Decimal) else str(value)
-
-
-def same(ours: Any, theirs: Any) -> bool:
-    if isinstance(ours, float) and isinstance(theirs, float):
-        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-5)
-    return bool(ours == theirs)
-
-
-def check(table: Table, text: str) -> None:
-    database = table[0]
-    theirs = [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
-    ours = [tuple(map(plain, row)) for row in shown(table, text)]
-    if "ORDER BY" not in text.upper():
-        ours, theirs = sorted(ours, key=repr_of), sorted(theirs, key=repr_of)
-    assert len(ours) == len(theirs), (text, ours[:5], theirs[:5])
-    for mine, other in zip(ours, theirs, strict=True):
-        assert len(mine) == len(other), (text, mine, other)
-        assert all(map(same, mine, other)), (text, mine, other)
-
-
-def repr_of(row: tuple[Any, ...]) -> list[str]:
-    return [f"{one:.3f}" if isinstance(one, float) else repr(one) for one in row]
+def table() -> Beside:
+    return small_table()
 
 
 ANSWERED = [
@@ -250,8 +129,8 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_on_exact_counts_the_result_is_duckdbs(text: str, table: Table) -> None:
-    check(table, text)
+def test_on_exact_counts_the_result_is_duckdbs(text: str, table: Beside) -> None:
+    table.check(text, ordered="ORDER BY" in text)
 
 
 REFUSED = {
@@ -282,21 +161,23 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", list(REFUSED))
-def test_what_cannot_be_asked_is_refused_with_a_reason(text: str, table: Table) -> None:
+def test_what_cannot_be_asked_is_refused_with_a_reason(text: str, table: Beside) -> None:
     with pytest.raises(UnsupportedQuery, match=REFUSED[text]):
-        table[2].parse(text)
+        table.reader.parse(text)
 
 
-def test_names_are_duckdbs(table: Table) -> None:
+def test_names_are_duckdbs(table: Beside) -> None:
     text = "SELECT s, AVG(a), COUNT(*) AS n, 100.0 * SUM(a) / COUNT(*) FROM t GROUP BY s"
-    result = table[2].parse(text).result
+    result = table.reader.parse(text).result
     assert result is not None
-    assert [one.name for one in result.outputs] == [one[0] for one in table[0].execute(text).description]
+    assert [one.name for one in result.outputs] == [
+        one[0] for one in table.database.execute(text).description
+    ]
     assert [one.key for one in result.outputs] == [True, False, False, False]
 
 
-def test_the_same_count_is_one_query_wherever_it_stands(table: Table) -> None:
-    reader = table[2]
+def test_the_same_count_is_one_query_wherever_it_stands(table: Beside) -> None:
+    reader = table.reader
     (plain_one,) = reader.parse("SELECT COUNT(*) FROM t WHERE a > 2").queries
     text = (
         "SELECT COUNT(*), 100.0 * COUNT(*) / COUNT_IF(a > -9), SUM(CASE WHEN a > 2 THEN 1 ELSE 0 END) "

@@ -80,9 +80,9 @@ class Scratch:
         return node
 
     def describe(self, text: str) -> list[tuple[str, str]]:
-        """Names and types of the columns of a statement."""
+        """Names and types of the columns of a text that `read` took; it is planned, and not run."""
         with self._lock:
-            return [(name, str(kind)) for name, kind, *_ in self._run(text).description]
+            return [(str(row[0]), str(row[1])) for row in self._run(f"DESCRIBE {text}").fetchall()]
 
     def create(self, name: str, columns: Mapping[str, str]) -> None:
         """A table without rows."""

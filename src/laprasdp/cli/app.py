@@ -256,11 +256,16 @@ def ask(
         bool, typer.Option("--price", help="Only say what it would be charged; nothing is asked or spent.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, as `lapras run` does.")] = False,
 ) -> int:
     """Answer one SQL statement on the ledger that lapras.toml names."""
     from laprasdp.cli.ask import ask
 
-    return ask(statement, config, level, analyst, priced=price, as_json=json)
+    if csv and (json or price):
+        raise typer.BadParameter("--csv stands alone")
+    return ask(
+        statement, config, level, analyst, priced=price, form="json" if json else "csv" if csv else "text"
+    )
 
 
 @budgets.callback(invoke_without_command=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from laprasdp.cli.printing import REASONS, writer
+from laprasdp.cli.printing import REASONS, Format, writer
 from laprasdp.cli.show import price as charged
 from laprasdp.cli.show import progress, records, say, what_is_left
 from laprasdp.config import read_config
@@ -13,7 +13,7 @@ from laprasdp.stream.price import Price
 
 
 def ask(
-    statement: str, config: Path, level: float, analyst: str | None, *, priced: bool, as_json: bool
+    statement: str, config: Path, level: float, analyst: str | None, *, priced: bool, form: Format
 ) -> int:
     """Answer `statement` and print it; or print its price, and ask nothing."""
     settings = read_config(config)
@@ -23,10 +23,10 @@ def ask(
     if priced:
         price = session.price(statement, analyst=analyst)
         row = {"query": statement, "unit": session.unit} | price.row()
-        print(json.dumps(row) if as_json else _price_line(price, session.unit))
+        print(json.dumps(row) if form == "json" else _price_line(price, session.unit))
         return 0
     answer = session.ask(statement, analyst=analyst)
-    writer("json" if as_json else "text", level, session)(None, answer)
+    writer(form, level, session)(None, answer)
     say(what_is_left(session))
     return 0
 

@@ -217,9 +217,9 @@ class _Block:
 
     def _value(self, node: Tree, aliases: Mapping[str, Tree] | None = None) -> Tree:
         """An expression over what is released: keys and aggregates are columns of it."""
-        kind, shown = node["class"], clip(self.names.scratch.spell(node))
+        kind = node["class"]
         if kind == "FUNCTION" and str(node["function_name"]).lower() in AGGREGATES:
-            return self._aggregate(node, shown)
+            return self._aggregate(node)
         if kind == "WINDOW":
             made = copy.deepcopy(node)
             for holder, name, part in list(children(made)):
@@ -238,31 +238,33 @@ class _Block:
             if self.rows.field(node["column_names"]) is None:
                 raise self.names.unknown(node["column_names"], self.rows)
             raise UnsupportedQuery(
-                f"{shown} is neither in GROUP BY nor inside an aggregate; add it there, or leave it out"
+                f"{self._shown(node)} is neither in GROUP BY nor inside an aggregate; "
+                "add it there, or leave it out"
             )
         if kind == "SUBQUERY":
             raise UnsupportedQuery(
-                f"{shown}: a subquery is not supported here; use WITH or a subquery in FROM"
+                f"{self._shown(node)}: a subquery is not supported here; use WITH or a subquery in FROM"
             )
-        check_scalar(node, shown)
+        check_scalar(node, lambda: self._shown(node))
         made = copy.deepcopy(node)
         for holder, name, part in list(children(made)):
             if "class" in part:
                 holder[name] = self._value(part, aliases)
-        self._check_exact(made, shown)
+        self._check_exact(made, node)
         return made
 
-    def _check_exact(self, made: Tree, shown: str) -> None:
+    def _check_exact(self, made: Tree, node: Tree) -> None:
         """Refuse what DuckDB works out of whole numbers, or of values, and not of what is released."""
         parts = [part for _, _, part in children(made) if "class" in part]
         if any(self._label(part) for part in parts):
             raise UnsupportedQuery(
-                f"{shown}: the groups of this column are whole bins or steps; use the column itself as a key"
+                f"{self._shown(node)}: the groups of this column are whole bins or steps; "
+                "use the column itself as a key"
             )
         whole = made["class"] == "FUNCTION" and str(made["function_name"]).lower() in _WHOLE_ONLY
         if whole and not all(map(_public, parts)):
             raise UnsupportedQuery(
-                f"{shown}: this needs whole numbers, and noisy values are none; use / and ROUND"
+                f"{self._shown(node)}: this needs whole numbers, and noisy values are none; use / and ROUND"
             )
 
     def _label(self, node: Tree) -> bool:
@@ -278,8 +280,11 @@ class _Block:
             return None
         return next((place for place, key in enumerate(self.keys) if same(key.node, meant)), None)
 
-    def _aggregate(self, node: Tree, shown: str) -> Tree:
-        name = str(node["function_name"])
+    def _shown(self, node: Tree) -> str:
+        return clip(self.names.scratch.spell(node))
+
+    def _aggregate(self, node: Tree) -> Tree:
+        name, shown = str(node["function_name"]), self._shown(node)
         shown = name.upper() + shown[len(name) :] if shown.startswith(name) else shown
         arguments = [self.names.resolve(one, self.rows) for one in node["children"]]
         orders = (node.get("order_bys") or {}).get("orders") or []

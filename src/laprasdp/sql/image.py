@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import itertools
+import json
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
 AXIS = "lapras axis "
+_ROOM, _SMALL = 256, 2**14  # images that are remembered, and the cells of each at most
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Images:
     def __init__(self, scratch: Scratch, columns: Sequence[ColumnRef], domain: Domain) -> None:
         self._scratch, self._columns, self._domain = scratch, columns, domain
         self._levels: dict[int, Ints] = {}
+        self._known: dict[str, Image] = {}
 
     def image(self, node: Tree) -> Image:
         """
@@ -89,6 +92,17 @@ class Images:
         UnsupportedQuery
             It fails on a declared level, is not the same on a whole bin, or the cells are too many.
         """
+        key = json.dumps(_bare(node), sort_keys=True)
+        if key not in self._known:
+            found = self._image(node)
+            if found.cells.weights.size > _SMALL:
+                return found
+            self._known[key] = found
+            if len(self._known) > _ROOM:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
+
+    def _image(self, node: Tree) -> Image:
         axis = axis_of(node)
         if axis is not None and not self.pointed(axis):
             return self._labels(axis)
@@ -265,3 +279,10 @@ def ids_of(keys: Sequence[Query], sizes: Sequence[int], domain: Domain) -> Query
     for key, size in zip(keys, sizes, strict=True):
         whole = whole.spread(whole.weights * size).combine(key, operator.add).canonical()
     return whole
+
+
+def _bare(node: Any) -> Any:
+    """A tree without what has no meaning: where it stood, and what it was called."""
+    if isinstance(node, dict):
+        return {key: _bare(part) for key, part in node.items() if key not in ("query_location", "alias")}
+    return [_bare(part) for part in node] if isinstance(node, list) else node

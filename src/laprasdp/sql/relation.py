@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from laprasdp.errors import OtherTable, UnsupportedQuery
+from laprasdp.limits import MAX_TOKENS
 from laprasdp.scratch import Scratch, Tree, children, quoted
 from laprasdp.sql.image import AXIS
 from laprasdp.sql.lookup import TABLE, Lookup
@@ -95,6 +96,7 @@ class Names:
     ) -> None:
         self.scratch, self.table, self.columns = scratch, table, columns
         self.lookups = {folded(name): one for name, one in lookups.items()}
+        self._written = 0
 
     def rows(self, alias: str) -> Rows:
         """All rows of the private table."""
@@ -126,13 +128,19 @@ class Names:
             names = node["column_names"]
             found = rows.field(names)
             if found is not None:
+                self._written += size_of(found.node)
+                if self._written > MAX_TOKENS:
+                    raise UnsupportedQuery(
+                        "the statement is too long with its subqueries written out; "
+                        f"the limit is {MAX_TOKENS:,} words: ask in parts"
+                    )
                 return copy.deepcopy(found.node)
             if aliases and len(names) == 1 and folded(names[0]) in aliases:
                 return self.resolve(aliases[folded(names[0])], rows)
             raise self.unknown(names, rows)
         if node["class"] == "SUBQUERY":
             return self._subquery(node, rows, aliases)
-        check_scalar(node, clip(self.scratch.spell(node)))
+        check_scalar(node, lambda: clip(self.scratch.spell(node)))
         made = copy.deepcopy(node)
         for holder, key, part in list(children(made)):
             if "class" in part:
@@ -251,3 +259,8 @@ class Names:
             raise UnsupportedQuery(
                 "a sample or a version of the table is not supported; all rows are counted"
             )
+
+
+def size_of(node: Tree) -> int:
+    """The nodes of an expression."""
+    return 1 + sum(size_of(part) for _, _, part in children(node))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.scratch import Tree
+from laprasdp.sql.predicate import nearest
 from laprasdp.sql.syntax import clip
 
 FUNCTIONS = frozenset(
@@ -73,35 +76,39 @@ _TYPES = frozenset(
 )
 
 
-def check_scalar(node: Tree, shown: str) -> None:
+def check_scalar(node: Tree, shows: Callable[[], str]) -> None:
     """
     Refuse a node, not what is below it, that is no function of its parts alone.
 
     Parameters
     ----------
     node : Tree
-    shown : str
+    shows : callable
         What a message calls it.
     """
     kind, what = node["class"], node["type"]
     if kind == "STAR":
-        raise UnsupportedQuery(f"{shown} is not supported: rows are private; name aggregates and keys")
+        raise UnsupportedQuery(f"{shows()} is not supported: rows are private; name aggregates and keys")
     if kind == "WINDOW":
-        raise UnsupportedQuery(f"{shown}: a window function over rows is not supported; use GROUP BY")
+        raise UnsupportedQuery(f"{shows()}: a window function over rows is not supported; use GROUP BY")
     if kind not in CLASSES:
-        raise UnsupportedQuery(f"{shown} is not supported in an expression; use functions of columns")
+        raise UnsupportedQuery(f"{shows()} is not supported in an expression; use functions of columns")
     if kind == "FUNCTION":
         name = str(node["function_name"]).lower()
         if name not in FUNCTIONS:
-            raise UnsupportedQuery(
-                f"the function {clip(name)} is not supported here; "
-                "the page 'What may be asked' lists those that are"
-            )
+            raise unknown_function(name)
         if node.get("distinct") or node.get("filter") or (node.get("order_bys") or {}).get("orders"):
-            raise UnsupportedQuery(f"{shown}: DISTINCT, FILTER and ORDER BY belong to aggregates")
+            raise UnsupportedQuery(f"{shows()}: DISTINCT, FILTER and ORDER BY belong to aggregates")
     if kind == "OPERATOR" and what not in _OPERATORS:
-        raise UnsupportedQuery(f"{shown} is not supported in an expression; use functions of columns")
+        raise UnsupportedQuery(f"{shows()} is not supported in an expression; use functions of columns")
     if kind == "CAST" and str(node["cast_type"]["id"]).upper() not in _TYPES:
         raise UnsupportedQuery(
-            f"{shown}: a cast to this type is not supported; cast to a number, text or date"
+            f"{shows()}: a cast to this type is not supported; cast to a number, text or date"
         )
+
+
+def unknown_function(name: str) -> UnsupportedQuery:
+    """The refusal of a function that is not listed."""
+    near = nearest(name, sorted(FUNCTIONS))
+    hint = f"did you mean {near}?" if near else "the page 'What may be asked' lists those that are"
+    return UnsupportedQuery(f"the function {clip(name)} is not supported here; {hint}")

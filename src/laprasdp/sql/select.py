@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from laprasdp.errors import UnsupportedQuery
+from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children
 from laprasdp.sql.block import Blocks, is_grouped
 from laprasdp.sql.image import Images
 from laprasdp.sql.lookup import TABLE, Lookup
+from laprasdp.sql.measured import AGGREGATES
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.reference import ColumnRef, natural
 from laprasdp.sql.relation import Names, Rows
 from laprasdp.sql.result import Output, Result
-from laprasdp.sql.scalar import check_scalar
+from laprasdp.sql.scalar import FUNCTIONS, check_scalar, unknown_function
 from laprasdp.sql.syntax import clip
 
 Seen = Rows | frozenset[str]
@@ -41,6 +43,9 @@ class Selects:
         self, domain: Domain, table: str, types: Mapping[str, str], lookups: Mapping[str, Lookup]
     ) -> None:
         self._domain, self._table, self._lookups = domain, table, lookups
+        for name in lookups:
+            if folded(name) == folded(table):
+                raise ConfigError(f"the lookup {clip(name)} has the name of the table; call it otherwise")
         attributes = [domain[name] for name in domain.names]
         self._columns = [
             ColumnRef(axis, name, attribute, types.get(name) or natural(attribute))
@@ -48,6 +53,7 @@ class Selects:
         ]
         self.scratch = Scratch()
         self._images: Images | None = None
+        self._lock = threading.RLock()
 
     def read(self, text: str) -> tuple[tuple[Query, ...], Result]:
         """
@@ -58,9 +64,14 @@ class Selects:
         UnsupportedQuery
             It cannot be asked.
         """
+        with self._lock:
+            return self._read(text)
+
+    def _read(self, text: str) -> tuple[tuple[Query, ...], Result]:
         try:
             images = self._opened()
             tree = self.scratch.read(text)
+            check_functions(tree)
             outputs = self.scratch.describe(text)
             names = Names(self.scratch, self._table, self._domain.names, self._lookups)
             reading = _Reading(names, Blocks(names, images, self._domain), outputs)
@@ -71,7 +82,8 @@ class Selects:
     def named(self, text: str, otherwise: str) -> str:
         """DuckDB's name of the one aggregate of a statement; `otherwise` if it refuses the statement."""
         try:
-            self._opened()
+            with self._lock:
+                self._opened()
             keys = {folded(name) for name in self._domain.names}
             names = [name for name, _ in self.scratch.describe(text) if folded(name) not in keys]
             return names[0] if names else otherwise
@@ -268,7 +280,7 @@ class _Reading:
                 "a subquery in an expression is not supported; use WITH or a subquery in FROM"
             )
         elif kind not in ("STAR", "WINDOW", None):
-            check_scalar(node, clip(self.names.scratch.spell(node)))
+            check_scalar(node, lambda: clip(self.names.scratch.spell(node)))
         for _, _, part in children(node):
             self._check_public(part)
 
@@ -286,6 +298,18 @@ class _Reading:
             else:
                 parts += part.get("children") or [part["left"], part["right"]]
         return made
+
+
+def check_functions(node: Tree) -> None:
+    """Refuse, before anything is worked out, a function or a source that is in none of the lists."""
+    if node.get("class") == "FUNCTION":
+        name = str(node["function_name"]).lower()
+        if name not in AGGREGATES | PUBLIC | FUNCTIONS:
+            raise unknown_function(name)
+    if node.get("type") in ("TABLE_FUNCTION", "RECURSIVE_CTE_NODE", "PIVOT", "SHOW_REF", "COLUMN_DATA"):
+        raise UnsupportedQuery("table functions, PIVOT and WITH RECURSIVE are not supported; name the table")
+    for _, _, part in children(node):
+        check_functions(part)
 
 
 PUBLIC = frozenset(

@@ -16,6 +16,7 @@ from laprasdp.derive.estimates import Errors, worked_out
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.law import Law, expected_error, half_width
 from laprasdp.record.estimate import Estimate
+from laprasdp.stream.frame import Framed
 
 Reason = Literal["opening", "batch", "raise"]
 
@@ -47,7 +48,7 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Framed):
     """
     The answer of one query.
 
@@ -111,6 +112,13 @@ class Answer:
             **more,
         )
 
+    def __float__(self) -> float:
+        return self.value
+
+    def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """Its group, and its value with its std and the ends of its interval."""
+        return columns_of((self,), level)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """
         The symmetric interval that covers the true answer with probability `level`, exactly.
@@ -169,7 +177,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class GroupedAnswer(Sequence[Answer]):
+class GroupedAnswer(Framed, Sequence[Answer]):
     """
     The answers of a GROUP BY: every declared group, empty ones included.
 
@@ -206,7 +214,11 @@ class GroupedAnswer(Sequence[Answer]):
         return iter(self.answers)
 
     def __getitem__(self, place: Any) -> Any:
-        return self.answers[place]
+        return self.answers[place] if isinstance(place, int | slice) else group_named(self.answers, place)
+
+    def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """The keys of the groups, and the value of each with its std and the ends of its interval."""
+        return columns_of(self.answers, level)
 
     @property
     def charge(self) -> float:
@@ -282,3 +294,26 @@ class GroupedAnswer(Sequence[Answer]):
         if rounded:
             values = round_to(values, math.fsum(values) if goal is None else goal)
         return tuple(map(float, values))
+
+
+def group_named(answers: Sequence[Answer], name: object) -> Answer:
+    """The answer of the group whose key, or keys as a tuple, are these."""
+    wanted = name if isinstance(name, tuple) else (name,)
+    for answer in answers:
+        if tuple((answer.group or {}).values()) == wanted:
+            return answer
+    raise KeyError(name)
+
+
+def columns_of(answers: Sequence[Answer], level: float) -> dict[str, list[Any]]:
+    """The groups of answers, and their values with std and ends of their intervals, as columns."""
+    found: dict[str, list[Any]] = {
+        name: [(one.group or {})[name] for one in answers] for name in (answers[0].group or {})
+    }
+    name, ends = answers[0].column, [one.interval(level) for one in answers]
+    return found | {
+        name: [one.value for one in answers],
+        f"{name} std": [one.std for one in answers],
+        f"{name} low": [low for low, _ in ends],
+        f"{name} high": [high for _, high in ends],
+    }

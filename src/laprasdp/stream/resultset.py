@@ -32,9 +32,12 @@ from laprasdp.privacy.law import Law
 from laprasdp.scratch import Scratch
 from laprasdp.sql.result import RELEASED, Block, Form, Linear, Quantile, Result, Sum
 from laprasdp.stream.answer import Released
+from laprasdp.stream.frame import Framed
 
 DRAWS = 400
 """Draws of the joint law for a value without a law in closed form."""
+STEPS = 200
+"""Answers that are moved one by one for such a value where their joint law is not known."""
 _SCRATCH = Scratch()
 
 
@@ -99,7 +102,7 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
-class ResultSet(Sequence[ResultRow]):
+class ResultSet(Framed, Sequence[ResultRow]):
     """
     The answer of a statement that shows more than one count: its rows, in its order.
 
@@ -135,6 +138,19 @@ class ResultSet(Sequence[ResultRow]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.rows[place]
+
+    def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
+        """Each column's values; after a value's own its std, and the ends of its interval."""
+        found: dict[str, list[Any]] = {}
+        for name in self.names:
+            cells = [row[name] for row in self.rows]
+            figures = bool(cells) and isinstance(cells[0], Figure)
+            found[name] = [one.value for one in cells] if figures else cells
+            if figures:
+                found[f"{name} std"] = [one.std for one in cells]
+                found[f"{name} low"] = [one.interval(level)[0] for one in cells]
+                found[f"{name} high"] = [one.interval(level)[1] for one in cells]
+        return found
 
     def __float__(self) -> float:
         if len(self.rows) != 1 or len(self.rows[0].columns) != 1:
@@ -190,6 +206,7 @@ class _Worked:
         self.curves: dict[tuple[int, int, int], Floats] = {}
         self.filtered = any(result.select.get(key) for key in ("where_clause",))
         self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
+        self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
 
     def rows(self) -> tuple[tuple[str, ...], tuple[ResultRow, ...]]:
         found = self._run(self.result.select, self.values)
@@ -254,7 +271,31 @@ class _Worked:
                 return self._quantile_law(slot, group)
             if form is not None and not (self.filtered and self.result.windowed):
                 return self._closed(form, block, group, value)
+        if self.joint.covariance is None:
+            return self._bounded(key, column, value)
         return DrawnLaw(self._drawn(key, column))
+
+    def _bounded(self, key: tuple[Any, ...], column: int, value: Any) -> ValueLaw:
+        """To first order the largest error that there may be, where the joint law is not known."""
+        moved = [place for place, std in enumerate(self.stds) if std > 0]
+        if len(moved) > STEPS or not isinstance(value, int | float):
+            return NoLaw()
+        if self._slopes is None:
+            self._slopes = []
+            for place in moved:
+                values = self.values.copy()
+                values[place] += self.stds[place]
+                self._slopes.append(self._by_key(values))
+        steps = [found[key][column] - float(value) if key in found else math.nan for found in self._slopes]
+        std = math.fsum(map(abs, steps))
+        return LinearLaw(float(value), std, self.law, "consistent") if math.isfinite(std) else NoLaw()
+
+    def _by_key(self, values: Floats) -> dict[tuple[Any, ...], list[float]]:
+        """The numbers of each row of the statement with all its groups, by its key."""
+        grouped = self.result.unfiltered is not None
+        table = self._run(self.result.unfiltered or self.result.select, values)
+        found = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
 
     def _closed(self, form: Form, block: Block, group: int, value: Any) -> ValueLaw:
         top = self._terms(form.top, block, group)
@@ -264,7 +305,7 @@ class _Worked:
             scale = float(form.bottom.constant)
             std = math.sqrt(self._variance(top)) / abs(scale)
             middle = (float(form.top.constant) + self._value(top)) / scale
-            law = LinearLaw(middle, std, self.law, exact)
+            law = LinearLaw(middle, std, self.law)
         else:
             bottom = self._terms(form.bottom, block, group)
             covariance = self._covariance(top, bottom) if exact else None
@@ -325,26 +366,22 @@ class _Worked:
         return QuantileLaw([float(one) for one in slot.points], above, np.array(stds), self.law)
 
     def _drawn(self, key: tuple[Any, ...], column: int) -> Floats:
-        """Sorted draws of a value; none where it has none for some draw."""
+        """Draws of a value; none where it has none for some draw."""
         if self._draws is None:
-            self._draws = self._draw() if self.joint.covariance is not None else {}
+            self._draws = self._draw()
         found = self._draws.get(key)
         if found is None or len(found) < DRAWS:
             return np.zeros(0)
         values = np.array([row[column] for row in found], dtype=float)
-        return np.sort(values) if np.isfinite(values).all() else np.zeros(0)
+        return values if np.isfinite(values).all() else np.zeros(0)
 
     def _draw(self) -> dict[tuple[Any, ...], list[list[float]]]:
         """The rows of the statement for draws around what was released, by their keys."""
         assert self.joint.covariance is not None
-        grouped = self.result.unfiltered is not None
-        select = self.result.unfiltered or self.result.select
         found: dict[tuple[Any, ...], list[list[float]]] = {}
         for values in drawn(self.values, self.joint.covariance, DRAWS):
-            table = self._run(select, values)
-            for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                key = (cells[-1],) if grouped else self._key(cells)
-                found.setdefault(key, []).append([_number(one) for one in cells])
+            for key, row in self._by_key(values).items():
+                found.setdefault(key, []).append(row)
         return found
 
 
