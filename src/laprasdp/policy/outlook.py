@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
@@ -23,6 +24,8 @@ from laprasdp.strategy.threads import blas_threads
 
 ENOUGH = 0.25
 """Variance of a piece's noise, of what is not known of its query beside it: less is not worth its cost."""
+
+Places = npt.NDArray[np.intp]
 
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
@@ -82,7 +85,6 @@ class Outlook:
         measured = () if joint is None or joint.queries == setting.predictions else joint.queries
         total = Query.constant(setting.domain, 1)
         every = finite(belief.covariance([*measured, *setting.predictions, *typical, *pieces, total]))
-        among = every[len(measured) :, len(measured) :]
         sizes = [len(queries) for queries in kinds.values()]
         self.starts, self.sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
         self.power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
@@ -97,22 +99,14 @@ class Outlook:
         )
         cut = places >= len(typical)
         self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
+        self._first, self.predicted = len(measured), joint is not None
         self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
-        self.prior, self.shared = among.diagonal(), among[self._own, self._rows]
-        self.predicted = joint is not None
-        if joint is not None:
-            with blas_threads(len(every)):
-                wide = len(joint.queries)
-                along = joint.encode @ every[:wide]
-                self.values, turn = np.linalg.eigh(along[:, :wide] @ joint.encode.T)
-                self.seen = turn.T @ along[:, len(measured) :]
+        self._told = Told(every, np.zeros((0, 1)) if joint is None else joint.encode)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
-        own, least = (
-            np.array([crowd.touched(query) for query in typical]),
-            np.array([alone(q) for q in typical]),
-        )
+        own = np.array([crowd.touched(query) for query in typical])
+        least = np.array([alone(query) for query in typical])
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
@@ -126,21 +120,18 @@ class Outlook:
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
         """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""
-        left = self.prior - self._told(shares, moved) @ self.seen**2 if self.predicted else self.prior
+        left = self._told.variances(self._relative(shares, moved))[self._first :]
         return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
 
-    def _told(self, shares: Shares, moved: float = 0.0) -> Floats:
-        """How much each direction of the prediction release tells."""
-        power = self.power * (shares.prediction + moved)
-        return np.asarray(1 / (self.values + shares.background / power) if power > 0 else 0 * self.values)
+    def _relative(self, shares: Shares, moved: float = 0.0) -> float:
+        """Squared scale of the prediction release where the background has the whole budget."""
+        return self.power * (shares.prediction + moved) / shares.background if self.predicted else 0.0
 
     def _pieces(self, shares: Shares, deviations: Floats, count: float) -> Floats:
         """(k,) deviations where what each adds to a known one is measured."""
-        each, shared = self.power * shares.stream / (1 + self.apart * count), self.shared
-        if self.predicted:
-            shared = shared - self._told(shares) @ (self.seen[:, self._own] * self.seen[:, self._rows])
-        own, rows = deviations[self._own], deviations[self._rows]
-        return told_deviation(own, rows, shared / shares.background, each)
+        each, power = self.power * shares.stream / (1 + self.apart * count), self._relative(shares)
+        shared = self._told.covariances(self._first + self._own, self._first + self._rows, power)
+        return told_deviation(deviations[self._own], deviations[self._rows], shared / shares.background, each)
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""
@@ -154,24 +145,37 @@ class Outlook:
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
-def posterior(joint: Floats, rows: Floats, power: float) -> Floats:
+class Told:
     """
-    Covariance after measuring combinations of the first queries.
+    What measuring combinations of the first queries, ever more strongly, tells of all.
 
     Parameters
     ----------
     joint : (k, k) array
+        Covariance before.
     rows : (r, m) array
-        Over the first m of the k queries.
-    power : float
-        Squared scale of the rows; noise is of unit variance.
+        Over the first m of the k queries; noise is of unit variance.
     """
-    if power <= 0:
-        return joint
-    along = rows @ joint[: rows.shape[1]]
-    inner = along[:, : rows.shape[1]] @ rows.T + np.eye(len(rows)) / power
-    left: Floats = joint - along.T @ np.linalg.solve((inner + inner.T) / 2, along)
-    return left
+
+    def __init__(self, joint: Floats, rows: Floats) -> None:
+        self._joint, m = joint, rows.shape[1]
+        with blas_threads(len(joint)):
+            along = rows @ joint[:m]
+            self._values, turn = np.linalg.eigh(along[:, :m] @ rows.T)
+            self._seen = turn.T @ along
+
+    def variances(self, power: float) -> Floats:
+        """(k,) after the rows were measured with this squared scale."""
+        return np.asarray(self._joint.diagonal() - self._weights(power) @ self._seen**2)
+
+    def covariances(self, own: Places, others: Places, power: float) -> Floats:
+        """Those of some queries with others, place by place."""
+        told = np.tensordot(self._weights(power), self._seen[:, own] * self._seen[:, others], axes=1)
+        return np.asarray(self._joint[own, others] - told)
+
+    def _weights(self, power: float) -> Floats:
+        """How much each direction tells."""
+        return 1 / (self._values + 1 / power) if power > 0 else np.zeros(len(self._values))
 
 
 def deviations(joint: Floats) -> Floats:
