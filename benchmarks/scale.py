@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import multiprocessing
 import resource
@@ -14,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 import laprasdp as lp
+from benchmarks import groups as grouped
 from benchmarks.accuracy import one_thread
-from benchmarks.groups import POLICIES, SHAPES, row
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.rollout import play
@@ -27,69 +28,82 @@ from laprasdp.stream.plan import make_plan
 LEVELS, HORIZON, ROWS = 10, 100, 100_000
 BUDGET = lp.Budget(1.0, 1e-6)
 ATTRIBUTES, SIZES = (2, 4, 6, 8, 10, 15), (10, 100, 300, 1_000)
+LINES = (100, 500, 720, 1_024, 2_000, 10_000, 40_981, 65_536, 1_000_000, 2_000_000)
+QUICK_LINES = (500, 10_000, 65_536)
+POLICIES, LONG = ("primm", "smooth"), 65_536
 OVERLAPS = (1.0, None, 0.0)  # all predicted, unknown, nothing predicted
 
 
 def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     """
-    Tables of ten-level attributes, S = 100, ε = 1, δ = 1e-6; conjunctions of ranges of one to three.
+    Conjunctions of ranges of one to three attributes of ten levels, and ranges of one attribute of many.
+
+    S = 100, ε = 1, δ = 1e-6.
 
     Parameters
     ----------
     full : bool
         Also 15 attributes with 1,000 predictions.
     quick : bool
-        4, 10 and 15 attributes; 1,000 predictions.
+        4, 10 and 15 attributes; 1,000 predictions; lines of 500, 10,000 and 65,536 levels.
 
     Yields
     ------
     dict
-        axis ("attributes", 100 predictions; "predictions", on ten attributes), value, policy, overlap (1,
-        with the whole stream predicted; None, not known, half of it predicted; 0, no predictions),
-        predicted_mae, unexpected_mae, planned_unexpected_mae (ranges of two attributes), independent_mae,
+        axis ("attributes", 100 predictions; "predictions", on ten attributes; "levels" of one attribute, 100
+        predictions), value, policy (smooth too on long lines, where all is predicted), overlap (1, with the
+        whole stream predicted; None, not known, half of it predicted; 0, no predictions), predicted_mae,
+        unexpected_mae, planned_unexpected_mae (ranges, of two attributes or of the one), independent_mae,
         design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
         ask_p99_ms, peak_mib.  Times are of the processor.  For the axis "groups" see `benchmarks.groups.row`.
     """
     attributes = (4, 10, 15) if quick else ATTRIBUTES
     sizes = (1_000,) if quick else SIZES
-    cells = [("attributes", value, value, 100) for value in attributes]
-    cells += [("predictions", value, 10, value) for value in sizes]
-    cells += [("predictions", 1_000, 15, 1_000)] if full else []
+    cells = [("attributes", value, (LEVELS,) * value, 100) for value in attributes]
+    cells += [("predictions", value, (LEVELS,) * 10, value) for value in sizes]
+    cells += [("predictions", 1_000, (LEVELS,) * 15, 1_000)] if full else []
+    cells += [("levels", value, (value,), 100) for value in (QUICK_LINES if quick else LINES)]
     context = multiprocessing.get_context("spawn")
-    for axis, value, wide, count in cells:
-        for overlap in OVERLAPS:
+    for axis, value, shape, count in cells:
+        for policy, overlap in itertools.product(POLICIES, OVERLAPS):
             if overlap == 0.0 and axis == "predictions":
                 continue
+            if policy != "primm" and not (axis == "levels" and value >= LONG and overlap == 1.0):
+                continue
             with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:  # its memory is its own
-                yield pool.submit(_row, axis, value, wide, count, overlap).result()
-    for groups in (100, 10_000) if quick else SHAPES:
-        for policy in POLICIES[:2] if quick else POLICIES:
+                yield pool.submit(_row, axis, value, shape, count, policy, overlap).result()
+    for groups in (100, 10_000) if quick else grouped.SHAPES:
+        for policy in grouped.POLICIES[:2] if quick else grouped.POLICIES:
             with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:
-                yield pool.submit(row, groups, policy).result()
+                yield pool.submit(grouped.row, groups, policy).result()
 
 
-def _row(axis: str, value: int, wide: int, count: int, overlap: float | None) -> dict[str, Any]:
-    domain = lp.Domain(**{f"a{i:02d}": lp.Integers(0, LEVELS - 1) for i in range(wide)})
+def _row(
+    axis: str, value: int, shape: tuple[int, ...], count: int, name: str, overlap: float | None
+) -> dict[str, Any]:
+    domain = lp.Domain(**{f"a{i:02d}": lp.Integers(0, levels - 1) for i, levels in enumerate(shape)})
     drawn = conjunctions(domain, count + HORIZON, np.random.default_rng(3))
     predicted, others = drawn[:count] if overlap != 0.0 else (), drawn[count:]
     began = time.process_time()
     given = Setting(domain, BUDGET, HORIZON, predicted, overlap=overlap if predicted else None)
-    policy = policy_named("primm", given)
+    policy = policy_named(name, given)
     designed = time.process_time()
     plan = make_plan(policy)
     planned = time.process_time()
     kinds = {kind.kind: kind.mae for kind in plan.kinds}
     stream = _stream(predicted, others, overlap)
     known, new = _errors(policy, stream)
-    opened, asks = _session(domain, given, stream)
+    opened, asks = _session(domain, given, stream, name)
     return {
         "axis": axis,
         "value": value,
-        "policy": "primm",
+        "policy": name,
         "overlap": overlap,
         "predicted_mae": known,
         "unexpected_mae": new,
-        "planned_unexpected_mae": kinds.get("a range of two attributes"),
+        "planned_unexpected_mae": kinds.get(
+            f"a range of {'two attributes' if len(shape) > 1 else 'one attribute'}"
+        ),
         "independent_mae": round(mean_absolute(math.sqrt(max(HORIZON, count)) / BUDGET.mu), 2),
         "design_seconds": round(designed - began, 2),
         "open_seconds": round(opened, 2),
@@ -135,10 +149,13 @@ def _errors(policy: Policy, stream: Sequence[Query]) -> tuple[float | None, floa
     return known, new
 
 
-def _session(domain: lp.Domain, given: Setting, stream: Sequence[Query]) -> tuple[float, list[float]]:
+def _session(
+    domain: lp.Domain, given: Setting, stream: Sequence[Query], policy: str
+) -> tuple[float, list[float]]:
     """Seconds until the first answer over 100,000 rows, and milliseconds of each other."""
     rng = np.random.default_rng(5)
-    table = pa.table({name: rng.integers(0, LEVELS, ROWS) for name in domain.names})
+    levels = zip(domain.names, domain.shape, strict=True)
+    table = pa.table({name: rng.integers(0, size, ROWS) for name, size in levels})
     began = time.process_time()
     session = lp.open_session(
         table,
@@ -147,6 +164,7 @@ def _session(domain: lp.Domain, given: Setting, stream: Sequence[Query]) -> tupl
         horizon=HORIZON,
         predictions=given.predictions,
         overlap=given.overlap,
+        policy=policy,
         name="t",
     )
     session.ask(stream[0])

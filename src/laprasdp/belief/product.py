@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -18,26 +17,23 @@ import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.basis import Basis, View, moved, view_of
+from laprasdp.belief.basis import Basis, View, moved
 from laprasdp.belief.direct import Direct, centred, joint_of
 from laprasdp.belief.groups import GroupPrior
+from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.queries.runs import class_sizes, runs_of
 from laprasdp.strategy.drawn import Drawn, Part
 from laprasdp.strategy.factor import root_of
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement, Rows
-from laprasdp.strategy.subspaces import Axes, parts, subsets, tensor_of
-from laprasdp.strategy.terms import terms
+from laprasdp.strategy.subspaces import Axes, parts, subsets
 from laprasdp.strategy.threads import blas_threads
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
-_KEPT = 2_000  # queries whose view is kept
 _FLOOR = 1e-15  # share of a prior variance that rows leave at least
 _PAIRS = 2**22  # groups times terms looked at together
-_FINE = 1_000  # nodes of long attributes beyond which a query is rather measured by itself
 
 
 class ProductBelief:
@@ -73,8 +69,7 @@ class ProductBelief:
         shape = prior.domain.shape
         self._roots = {axis: root_of(shape[axis], factor) for axis, factor in prior.factors.items()}
         self._released: dict[Part, Floats] | None = None
-        self._views: dict[str, View] = {}  # both the same for all copies
-        self._covered: dict[str, bool] = {}
+        self._views = Views(prior, self._roots)  # the same for all copies
         self._basis = Basis(len(shape), self._roots)
         self._places: dict[str, int] = {}
         self._queries: list[Query] = []
@@ -149,7 +144,7 @@ class ProductBelief:
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
         mean, variance = self._prior(query)
-        seen = self._seen([self._view(query)])[0]
+        seen = self._seen([self._views.view(query)])[0]
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
     def _told_each(self, groups: Groups) -> tuple[Floats, Floats]:
@@ -207,12 +202,10 @@ class ProductBelief:
             )
             rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
         if known:
-            asked = Basis(len(self.prior.domain), self._roots)
-            found = [self._view(queries[i]) for i in known]
-            asked.add(found)
-            before = asked.covariances(found, self.prior.precisions)
-            seen = self._seen(found)
-            joint[np.ix_(known, known)] = (before + before.T) / 2 - seen @ seen.T
+            before = self._views.joint([queries[i] for i in known])
+            seen = self._seen([self._views.view(queries[i]) for i in known])
+            with blas_threads(1):
+                joint[np.ix_(known, known)] = before - seen @ seen.T
             for i, variance, along in zip(known, before.diagonal().tolist(), seen, strict=True):
                 joint[i, i] = _left(variance, along)
         for i, mine in own.items():
@@ -225,39 +218,12 @@ class ProductBelief:
         return joint
 
     def covers(self, query: Query) -> bool:
-        """
-        Whether the prior spans `query`: each part of it lies in a released subspace; exact.
-
-        One that cuts very many nodes of long attributes is taken for one that it does not span.
-        """
-        found = self._covered.get(query.key)
-        if found is None:
-            if len(self._covered) >= _KEPT:
-                self._covered.clear()
-            found = self._covered[query.key] = self._spans(query)
-        return found
-
-    def _spans(self, query: Query) -> bool:
-        every = subsets(query.axes)
-        for axis, labels in zip(query.axes, query.steps, strict=True):
-            long = self.prior.long.get(axis)
-            if long is not None and len(runs_of(labels).starts) > _FINE * max(long.shape.branches):
-                return False  # it cuts more nodes than that
-        missing = [s for s in every if s not in self.prior.precisions]
-        if any(self._has_part(query, s) for s in reversed(missing)):
-            return False
-        later = [s for s in every if s in self.prior.precisions and self.prior.later(s)]
-        return sum(math.prod(map(len, self._cut(query, s))) for s in later) <= _FINE
+        """Whether the prior spans `query`, and not by very many nodes of long attributes."""
+        return self._views.covers(query)
 
     def parts(self, queries: Sequence[Query]) -> list[Part]:
         """Nodes of long attributes that the values of some queries rest on, where the prior spans them."""
-        found: dict[Part, None] = {}
-        for query in queries if self.prior.long else ():
-            for axes in subsets(query.axes) if self.covers(query) else ():
-                if axes in self.prior.precisions and self.prior.later(axes):
-                    nodes = itertools.product(*(cut.tolist() for cut in self._cut(query, axes)))
-                    found |= dict.fromkeys((axes, each) for each in nodes)
-        return sorted(found)
+        return self._views.parts(queries)
 
     def undrawn(self, queries: Sequence[Query]) -> list[Part]:
         """Those of them that were not drawn yet."""
@@ -306,17 +272,12 @@ class ProductBelief:
                 mean += float(flat @ self._values(query, subset).reshape(-1)) / released[subset] ** 0.5
         return mean, variance
 
-    def _cut(self, query: Query, axes: Axes) -> list[npt.NDArray[np.int64]]:
-        """The nodes that a query cuts, for each long attribute of a set."""
-        long, steps = self.prior.long, dict(zip(query.axes, query.steps, strict=True))
-        return [long[axis].shape.cut(steps[axis]) for axis in axes if axis in long]
-
     def _values(self, query: Query, axes: Axes) -> Floats:
         """What was released for a set, at the nodes that the query cuts; NaN where it was not drawn."""
         assert self._released is not None
         if not self.prior.later(axes):
             return self._released[axes, ()]
-        cut, factors = self._cut(query, axes), [self.prior.factors[axis] for axis in axes]
+        cut, factors = self._views.cut(query, axes), [self.prior.factors[axis] for axis in axes]
         ends, nodes = list[npt.NDArray[np.int64]](), iter(cut)
         for factor in factors:
             rows = [len(factor)] if not isinstance(factor, Line) else [
@@ -329,29 +290,6 @@ class ProductBelief:
             part = axes, tuple(int(each[i]) for each, i in zip(cut, chosen, strict=True))
             where = tuple(slice(end[i], end[i + 1]) for end, i in zip(ends, place, strict=True))
             found[where] = self._released.get(part, np.nan)
-        return found
-
-    def _has_part(self, query: Query, subset: Axes) -> bool:
-        """Whether the query's projection on the subspace of a set is not zero, in exact integers."""
-        tensor, sizes = tensor_of(query), {}
-        for axis, labels, classes in zip(query.axes, query.steps, tensor.shape, strict=True):
-            root = self._roots.get(axis)
-            sizes[axis] = class_sizes(labels, classes) if root is None else root.sizes(labels, classes)
-        bound = query.sensitivity * math.prod(2 * int(size.sum()) for size in sizes.values())
-        tensor = tensor if bound < 2**62 else tensor.astype(object)
-        for axis in query.axes:
-            inner = np.tensordot(sizes[axis], tensor, axes=(0, 0))
-            whole = int(sizes[axis].sum())
-            tensor = np.moveaxis(whole * tensor - inner, 0, -1) if axis in subset else inner
-        return bool(np.any(tensor))
-
-    def _view(self, query: Query) -> View:
-        """How the prior sees a query."""
-        found = self._views.get(query.key)
-        if found is None:
-            if len(self._views) >= _KEPT:
-                self._views.clear()
-            found = self._views[query.key] = view_of(terms(query), self._roots)
         return found
 
     def _seen(self, views: Sequence[View]) -> Floats:
@@ -384,13 +322,13 @@ class ProductBelief:
     def _grow(self, queries: list[Query], rows: Floats, values: Floats) -> None:
         """Add rows over queries that have a prior."""
         before, k, r = len(self._queries), self.rows, len(rows)
-        asked = [self._view(query) for query in queries]
-        new = {query.key: place for place, query in enumerate(queries) if query.key not in self._places}
+        asked = [self._views.view(query) for query in queries]
+        new = {query.mark: place for place, query in enumerate(queries) if query.mark not in self._places}
         self._places |= {key: before + place for place, key in enumerate(new)}
         self._queries += [queries[place] for place in new.values()]
         self._basis.add([asked[place] for place in new.values()])
         self._expected = np.append(self._expected, [self._prior(q)[0] for q in self._queries[before:]])
-        places, b = [self._places[query.key] for query in queries], len(self._queries)
+        places, b = [self._places[query.mark] for query in queries], len(self._queries)
         self._log.append((places, rows, values))
         if not self._owned or k + r > len(self._whitened) or b > self._whitened.shape[1]:
             self._whitened, self._owned = moved(self._factor[:, :before], (2 * (k + r), 2 * b)), True
@@ -415,7 +353,7 @@ class ProductBelief:
         b = len(self._queries)
         stacked = np.concatenate([_wide(places, rows, b) for places, rows, _ in self._log])
         values = np.concatenate([values for _, _, values in self._log])
-        prior = self._basis.covariances(list(map(self._view, self._queries)), self.prior.precisions)
+        prior = self._basis.covariances(list(map(self._views.view, self._queries)), self.prior.precisions)
         with blas_threads(len(stacked)):
             matrix = stacked @ ((prior + prior.T) / 2) @ stacked.T + np.eye(len(stacked))
             lower = np.linalg.cholesky(matrix)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from laprasdp.cli.show import console, records, say, table
+from laprasdp.cli.show import console, progress, records, say, table
 from laprasdp.config import Config, read_config
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.pacing.competitive import TYPICAL
@@ -24,13 +24,14 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
     """Print what a budget buys, with the prediction set and without: the declared one, or the one wanted."""
     config = read_config(path).read()
     aim: dict[str, Any] = {}
-    if target_std is not None:
-        epsilon = config.smallest_epsilon(target_std)
-        aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
-        config = config.with_budget(Budget(epsilon, config.budget.delta))
-    planned = config.plan()
-    alone = config.plan(predictions=False, kinds=planned.played)
-    worth = _worth(config, planned, alone)
+    with progress("planning"):
+        if target_std is not None:
+            epsilon = config.smallest_epsilon(target_std)
+            aim = {"target_std": target_std, "without_predictions_epsilon": _alone(config, target_std)}
+            config = config.with_budget(Budget(epsilon, config.budget.delta))
+        planned = config.plan()
+        alone = config.plan(predictions=False, kinds=planned.played)
+        worth = _worth(config, planned, alone)
     if as_json:
         row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}
         row |= {"without_predictions": alone.row(), "predictions_worth": worth}

@@ -22,10 +22,10 @@ from laprasdp.strategy.joint import Joint
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.threads import blas_threads
 
-Places = npt.NDArray[np.intp]
-
 ENOUGH = 0.25
 """Variance of a piece's noise, of what is not known of its query beside it: less is not worth its cost."""
+
+Places = npt.NDArray[np.intp]
 
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
@@ -99,17 +99,14 @@ class Outlook:
         )
         cut = places >= len(typical)
         self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
+        self._first, self.predicted = len(measured), joint is not None
         self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
-        self.predicted = joint is not None
-        encode = np.zeros((0, len(measured) or self.m)) if joint is None else joint.encode
-        self._refined, self._first = Refined(every, encode), len(measured)
+        self._told = Told(every, np.zeros((0, 1)) if joint is None else joint.encode)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
-        own, least = (
-            np.array([crowd.touched(query) for query in typical]),
-            np.array([alone(q) for q in typical]),
-        )
+        own = np.array([crowd.touched(query) for query in typical])
+        least = np.array([alone(query) for query in typical])
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
@@ -123,19 +120,18 @@ class Outlook:
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
         """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""
-        left = self._refined.variances(self._power(shares, moved))[self._first :]
-        return np.asarray(np.sqrt(left / shares.background))
+        left = self._told.variances(self._relative(shares, moved))[self._first :]
+        return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
 
-    def _power(self, shares: Shares, moved: float = 0.0) -> float:
-        """Squared scale of the prediction release beside a background of the whole budget."""
-        return self.power * (shares.prediction + moved) / shares.background
+    def _relative(self, shares: Shares, moved: float = 0.0) -> float:
+        """Squared scale of the prediction release where the background has the whole budget."""
+        return self.power * (shares.prediction + moved) / shares.background if self.predicted else 0.0
 
     def _pieces(self, shares: Shares, deviations: Floats, count: float) -> Floats:
         """(k,) deviations where what each adds to a known one is measured."""
-        each, places = self.power * shares.stream / (1 + self.apart * count), self._first
-        shared = self._refined.between(self._power(shares), self._own + places, self._rows + places)
-        own, rows = deviations[self._own], deviations[self._rows]
-        return told_deviation(own, rows, shared / shares.background, each)
+        each, power = self.power * shares.stream / (1 + self.apart * count), self._relative(shares)
+        shared = self._told.covariances(self._first + self._own, self._first + self._rows, power)
+        return told_deviation(deviations[self._own], deviations[self._rows], shared / shares.background, each)
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""
@@ -149,9 +145,9 @@ class Outlook:
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
-class Refined:
-    r"""
-    What is known after measuring combinations of the first queries, however strongly.
+class Told:
+    """
+    What measuring combinations of the first queries, ever more strongly, tells of all.
 
     Parameters
     ----------
@@ -159,33 +155,27 @@ class Refined:
         Covariance before.
     rows : (r, m) array
         Over the first m of the k queries; noise is of unit variance.
-
-    Notes
-    -----
-    With :math:`U\,\mathrm{diag}(\nu)\,U^\top=R\,joint\,R^\top` and :math:`S=U^\top R\,joint` a squared scale
-    of p takes :math:`\sum_iS_{iq}S_{iq'}/(\nu_i+1/p)` off the covariance of queries q and q'.
     """
 
     def __init__(self, joint: Floats, rows: Floats) -> None:
-        self._joint = joint
-        with blas_threads(len(rows)):
-            along = rows @ joint[: rows.shape[1]]
-            inner = along[:, : rows.shape[1]] @ rows.T
-            self._values, turn = np.linalg.eigh((inner + inner.T) / 2)
+        self._joint, m = joint, rows.shape[1]
+        with blas_threads(len(joint)):
+            along = rows @ joint[:m]
+            self._values, turn = np.linalg.eigh(along[:, :m] @ rows.T)
             self._seen = turn.T @ along
-        self._squares = self._seen**2
 
     def variances(self, power: float) -> Floats:
-        """(k,) where the rows have this squared scale."""
-        return np.asarray(np.maximum(self._joint.diagonal() - self._told(power) @ self._squares, 0))
+        """(k,) after the rows were measured with this squared scale."""
+        return np.asarray(self._joint.diagonal() - self._weights(power) @ self._seen**2)
 
-    def between(self, power: float, one: Places, other: Places) -> Floats:
-        """(n,) covariances of the queries at some places with those at others."""
-        taken = self._told(power) @ (self._seen[:, one] * self._seen[:, other])
-        return np.asarray(self._joint[one, other] - taken)
+    def covariances(self, own: Places, others: Places, power: float) -> Floats:
+        """Those of some queries with others, place by place."""
+        told = np.tensordot(self._weights(power), self._seen[:, own] * self._seen[:, others], axes=1)
+        return np.asarray(self._joint[own, others] - told)
 
-    def _told(self, power: float) -> Floats:
-        return np.asarray(1 / (self._values + 1 / power) if power > 0 else 0 * self._values)
+    def _weights(self, power: float) -> Floats:
+        """How much each direction tells."""
+        return 1 / (self._values + 1 / power) if power > 0 else np.zeros(len(self._values))
 
 
 def deviations(joint: Floats) -> Floats:

@@ -59,8 +59,8 @@ def pieces(query: Query, bounds: Bounds) -> list[Query]:
         near = np.stack([cuts, known[np.searchsorted(known, cuts, side="right") - 1], known[above]], axis=1)
         for chosen in itertools.product(*map(np.unique, near)):
             row = _less(query, place, np.array([0, *chosen, runs.size]), runs)
-            if not row.is_zero and row.key != query.key:
-                found[row.key] = row
+            if not row.is_zero and row.mark != query.mark:
+                found[row.mark] = row
     return list(found.values())
 
 

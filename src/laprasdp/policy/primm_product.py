@@ -15,7 +15,7 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
+from laprasdp.policy.outlook import ENOUGH, Told, deviations, finite, measured_deviation, told_deviation
 from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
@@ -285,16 +285,16 @@ class PrimmProduct(Primm):
         typical, design = self.design.typical, self.design
         cut, places = cut_off(typical, design.rows)
         joint = finite(self.belief.covariance([*strategy.queries, *beside, *typical, *cut]))
-        refined, totals = Refined(joint, strategy.encode), list[float]()
-        own, rows = start + m + np.arange(len(typical)), start + m + places
+        own, rows = m + np.arange(len(typical)), m + places
+        told, totals = Told(joint, strategy.encode), []
         for share in SHARES:
-            known = np.sqrt(refined.variances(left * share))
+            known = np.sqrt(np.maximum(told.variances(left * share), 0))[start:]
             rest, each = 0.0, max(left * (1 - share), 1e-300)
             if others:
                 free = measured_deviation(known[own], design.sharp * each / (1 + self._busy * others))
-                shared, piece = refined.between(left * share, own, rows), each / (1 + design.apart * others)
-                told = told_deviation(known[own], known[rows], shared, piece)
-                rest = float(np.minimum(free, told).mean())
-            totals.append(predicted * float(weights @ known[start : start + m]) + others * rest)
+                shared = told.covariances(start + own, start + rows, left * share)
+                piece = told_deviation(known[own], known[rows], shared, each / (1 + design.apart * others))
+                rest = float(np.minimum(free, piece).mean())
+            totals.append(predicted * float(weights @ known[:m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

@@ -195,6 +195,19 @@ class Query:
         digest.update(self.weights.astype("<i8").tobytes())
         return digest.hexdigest()
 
+    @cached_property
+    def mark(self) -> str:
+        """Like `key`, but of runs where labels are kept so: cheap on long ones, and for this process only."""
+        if not any(isinstance(labels, Runs) for labels in self.steps):
+            return self.key
+        digest = hashlib.sha256(repr((self.axes, self.weights.shape)).encode())
+        for labels in self.steps:
+            runs = runs_of(labels)
+            digest.update(len(runs.starts).to_bytes(8, "little") + runs.starts.astype("<i8").tobytes())
+            digest.update(runs.values.astype("<u4").tobytes())
+        digest.update(self.weights.astype("<i8").tobytes())
+        return digest.hexdigest()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key and self.domain == other.domain
 
