@@ -28,6 +28,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.following import Following
@@ -199,6 +200,7 @@ class Session(Asking):
         """
         self._state.admit(analyst)
 
+    @one_thread()
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
     ) -> Answer | GroupedAnswer:
@@ -249,6 +251,7 @@ class Session(Asking):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
+    @one_thread()
     def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.

@@ -17,6 +17,7 @@ from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.state import State
 
@@ -92,6 +93,7 @@ def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
     return [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups]
 
 
+@one_thread()
 def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> Joint:
     """
     What a state knows of the queries of a statement together.
@@ -136,6 +138,7 @@ def _errors(state: State, queries: Sequence[Query], estimates: Sequence[Estimate
         return None
     variances = [estimate.variance for estimate in estimates if estimate is not None]
 
+    @one_thread()
     def covariance() -> Floats | None:
         found = known()
         if not np.isfinite(found).all() or not np.allclose(found.diagonal(), variances, rtol=1e-6):

@@ -14,6 +14,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Refusal, Release, Reply
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Reason, Released
 from laprasdp.stream.shown import Prices
 from laprasdp.stream.state import State
@@ -74,6 +75,7 @@ class Choice:
     flaw: str = ""
 
 
+@one_thread()
 def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choice:
     """
     Decide about a statement, as far as nothing has to be released before it; may take as long as a design.
@@ -141,6 +143,7 @@ class Turn:
             return Refusal(gathered(queries), choice.flaw)
         return choice.weighed if isinstance(choice.weighed, Refusal) else None
 
+    @one_thread()
     def settle(self, queries: Sequence[Query]) -> Settled:
         """
         Append what is due, then what has to be measured, then the outcome.
