@@ -36,6 +36,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Refusal, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
@@ -201,6 +202,7 @@ class WindowedSession(Asking):
         """Whether this analyst may ask at all; see `Session.admit`."""
         next(iter(self._sessions.values())).admit(analyst)
 
+    @one_thread()
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
     ) -> Answer | GroupedAnswer:
@@ -247,6 +249,7 @@ class WindowedSession(Asking):
             shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
+    @one_thread()
     def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
@@ -256,6 +259,7 @@ class WindowedSession(Asking):
             turns = {name: stack.enter_context(one) for name, one in each.items()}
             return priced(parsed, places, asked, turns)
 
+    @one_thread()
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """
         Go on with a larger budget for one period: an act of the curator that its ledger records.

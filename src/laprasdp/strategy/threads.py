@@ -19,7 +19,7 @@ FEW = 512
 """Below this many rows or columns one thread is as fast as several, and far faster on a busy machine."""
 
 _lock = threading.Lock()
-_before: list[int | None] = []  # threads before the limit, while somebody holds it
+_before: list[int] = []  # threads before the limit, while somebody holds it
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def one_thread() -> Iterator[None]:
     """
     Limit BLAS to one thread, until who began it leaves.
 
-    Also a decorator: ``@one_thread()``.  Entering takes ten microseconds, one where it is held already.
+    Also a decorator: ``@one_thread()``.  Entering takes some ten microseconds, two where it is held already.
 
     Notes
     -----
@@ -37,8 +37,11 @@ def one_thread() -> Iterator[None]:
         with _lock:
             if not _before:
                 stack.callback(_before.clear)
-                limits = stack.enter_context(_controller().limit(limits=1, user_api="blas"))
-                _before.append(limits.get_original_num_threads()["blas"])
+                libraries = _controller().lib_controllers
+                many = max((library.get_num_threads() for library in libraries), default=1)
+                _before.append(many)
+                if many > 1:
+                    stack.enter_context(_controller().limit(limits=1))
         yield
 
 
@@ -57,12 +60,12 @@ def blas_threads(size: int) -> AbstractContextManager[Any]:
 @contextmanager
 def _all_threads() -> Iterator[None]:
     with ExitStack() as stack:
-        many = _before[0] if _before else None
-        if many is not None and many > 1:
-            stack.enter_context(_controller().limit(limits=many, user_api="blas"))
+        many = max(_before, default=1)
+        if many > 1:
+            stack.enter_context(_controller().limit(limits=many))
         yield
 
 
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # finding the libraries takes about a millisecond
+    return ThreadpoolController().select(user_api="blas")  # finding them takes about a millisecond

@@ -281,6 +281,7 @@ class Session(Asking):
             except BudgetExhausted as stop:
                 return Price.refused(queries, str(stop))
 
+    @one_thread()
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """
         Go on with a larger budget: an act of the curator that the ledger records.

@@ -93,7 +93,6 @@ def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
     return [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups]
 
 
-@one_thread()
 def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> Joint:
     """
     What a state knows of the queries of a statement together.

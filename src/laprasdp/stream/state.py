@@ -13,7 +13,6 @@ from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge, Filter
 from laprasdp.record.entries import Kept, Raise, Release, Reply
-from laprasdp.strategy.threads import one_thread
 
 _UNFIT = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What a policy raises at an entry that no policy of its kind has written."""
@@ -99,7 +98,6 @@ class State:
         """Units that the analyst's cap has left for a charge like this one; None without a cap."""
         return self._caps[analyst][1].room(charge) if analyst in self._caps else None
 
-    @one_thread()
     def learn(self, kept: Kept) -> None:
         """
         Go past one entry.

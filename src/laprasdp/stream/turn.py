@@ -14,7 +14,6 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Refusal, Release, Reply
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement
-from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Reason, Released
 from laprasdp.stream.shown import Prices
 from laprasdp.stream.state import State
@@ -75,7 +74,6 @@ class Choice:
     flaw: str = ""
 
 
-@one_thread()
 def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choice:
     """
     Decide about a statement, as far as nothing has to be released before it; may take as long as a design.
@@ -143,7 +141,6 @@ class Turn:
             return Refusal(gathered(queries), choice.flaw)
         return choice.weighed if isinstance(choice.weighed, Refusal) else None
 
-    @one_thread()
     def settle(self, queries: Sequence[Query]) -> Settled:
         """
         Append what is due, then what has to be measured, then the outcome.
@@ -201,9 +198,9 @@ def _weigh(
     """What is known of each query that is not zero and the grant for the others, or why there is none."""
     policy = state.policy
     known = policy.recall_of(chosen(queries, [k for k, query in enumerate(queries) if not query.is_zero]))
-    missing = _missing(queries, known)
-    if not missing:
+    if all(estimate is not None for estimate in known.values()):
         return known, None
+    missing = _missing(queries, known)
     try:
         grant = policy.grant(missing)
         left = state.cap_left(grant.charge, analyst)
