@@ -25,6 +25,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.record.entries import Entry, Kept, Raise, Release, Reply, Stamp
 from laprasdp.record.format import canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.record.integers import read_integers
+from laprasdp.strategy.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Finding:
         return self.what if self.position is None else f"entry {self.position}: {self.what}"
 
 
+@one_thread()
 def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = True) -> list[Finding]:
     """
     Check a whole ledger; no table and no noise is needed, and nothing is designed.

@@ -33,6 +33,7 @@ from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Stamp
 from laprasdp.sql.parse import Statement
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Account, Asking
 from laprasdp.stream.plan import Plan
@@ -203,6 +204,7 @@ class WindowedSession(Asking):
         """Whether this analyst may ask at all; see `Session.admit`."""
         self._sessions.first.admit(analyst)
 
+    @one_thread()
     def ask(
         self, statement: str | Query | Statement, *, analyst: str | None = None
     ) -> Answer | GroupedAnswer | ResultSet:
@@ -250,6 +252,7 @@ class WindowedSession(Asking):
             shown = {name: each[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
+    @one_thread()
     def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
@@ -259,6 +262,7 @@ class WindowedSession(Asking):
             turns = {name: stack.enter_context(one) for name, one in each.items()}
             return priced(parsed, places, asked, turns)
 
+    @one_thread()
     def raise_budget(self, period: str, budget: Budget, *, analyst: str | None = None) -> None:
         """
         Go on with a larger budget for one period: an act of the curator that its ledger records.

@@ -12,6 +12,7 @@ from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import LaplaceCounts, PrimmDense
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.policy.setting import Setting
+from laprasdp.strategy.threads import one_thread
 
 
 def primm(setting: Setting) -> Policy:
@@ -43,6 +44,7 @@ POLICIES: dict[str, Callable[[Setting], Policy]] = {
 """Name to policy; all under the protocol of `Policy`."""
 
 
+@one_thread()
 def policy_named(name: str, setting: Setting) -> Policy:
     """
     Build a policy.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from laprasdp.errors import BudgetError
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import NOISE_SHARE
+from laprasdp.strategy.threads import one_thread
 
 
+@one_thread()
 def check_promise(policy: Policy) -> None:
     """
     Whether the rest of a planned stream can be answered under the policy's budget.

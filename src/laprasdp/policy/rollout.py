@@ -9,8 +9,10 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release, Reply
+from laprasdp.strategy.threads import one_thread
 
 
+@one_thread()
 def opened(policy: Policy) -> Policy:
     """
     A copy of a policy after the releases that come before the next statement.
@@ -26,6 +28,7 @@ def opened(policy: Policy) -> Policy:
     return fresh
 
 
+@one_thread()
 def play(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
     """
     Variance of each answer of a stream.

@@ -17,6 +17,7 @@ from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.gaussian import mu_of_pure
 from laprasdp.queries.query import Query
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer
 from laprasdp.stream.session import Session
 
@@ -58,6 +59,7 @@ class Audit:
         return below and self.epsilon <= self.claimed_epsilon
 
 
+@one_thread()
 def audit(
     open_on: Callable[[Table], Session],
     table: Table,

@@ -15,6 +15,7 @@ from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.life import Event, Life
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Append
@@ -107,6 +108,7 @@ class Following:
         with self.lock:
             self.life.move(Event.DOUBT)
 
+    @one_thread()
     def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
         """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
         if self.life.torn:

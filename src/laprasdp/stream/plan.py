@@ -21,6 +21,7 @@ from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
+from laprasdp.strategy.threads import one_thread
 
 OVERLAPS = tuple(i / 10 for i in range(11))
 HURT = 1.3
@@ -193,6 +194,7 @@ class Plan:
         }
 
 
+@one_thread()
 def make_plan(
     policy: Policy,
     names: Sequence[str] = (),

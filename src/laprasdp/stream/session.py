@@ -27,6 +27,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.asking import Account, Asked, Asking, Told
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
@@ -210,6 +211,7 @@ class Session(Asking):
         """
         self.state.admit(analyst)
 
+    @one_thread()
     def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once.
@@ -258,6 +260,7 @@ class Session(Asking):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
+    @one_thread()
     def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
@@ -287,6 +290,7 @@ class Session(Asking):
             except BudgetExhausted as stop:
                 return Price.refused(queries, str(stop))
 
+    @one_thread()
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
         """
         Go on with a larger budget: an act of the curator that the ledger records.

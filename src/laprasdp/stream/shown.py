@@ -19,6 +19,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.result import Result
+from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.resultset import ResultSet, rows_of
 from laprasdp.stream.state import State
@@ -158,6 +159,7 @@ def _errors(state: State, queries: Sequence[Query], estimates: Sequence[Estimate
         return None
     variances = [estimate.variance for estimate in estimates if estimate is not None]
 
+    @one_thread()
     def covariance() -> Floats | None:
         found = known()
         if not np.isfinite(found).all() or not np.allclose(found.diagonal(), variances, rtol=1e-6):

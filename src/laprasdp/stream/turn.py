@@ -200,9 +200,9 @@ def _weigh(
     """What is known of each query that is not zero and the grant for the others, or why there is none."""
     policy = state.policy
     known = policy.recall_of(chosen(queries, [k for k, query in enumerate(queries) if not query.is_zero]))
-    missing = _missing(queries, known)
-    if not missing:
+    if all(estimate is not None for estimate in known.values()):
         return known, None
+    missing = _missing(queries, known)
     try:
         grant = policy.grant(missing)
         left = state.cap_left(grant.charge, analyst)
