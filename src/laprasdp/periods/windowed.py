@@ -36,11 +36,9 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Refusal, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.asking import Account, Asking
+from laprasdp.stream.asking import Account, Asked, Asking, Told
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
-from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.session import TRIES, Session, now
 from laprasdp.stream.turn import Settled
 
@@ -202,9 +200,7 @@ class WindowedSession(Asking):
         """Whether this analyst may ask at all; see `Session.admit`."""
         next(iter(self._sessions.values())).admit(analyst)
 
-    def ask(
-        self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer | ResultSet:
+    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 
@@ -248,7 +244,7 @@ class WindowedSession(Asking):
             shown = {name: self._sessions[name].show(asked[name], outcome) for name, outcome in found.items()}
             return added(parsed, places, shown)
 
-    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
             parsed = self._parsed(statement)
@@ -351,7 +347,7 @@ class WindowedSession(Asking):
     def _kept(self, period: Period) -> str:
         return f"{self._name}@{period.name}"
 
-    def _parsed(self, statement: str | Query | Statement) -> Statement:
+    def _parsed(self, statement: Asked) -> Statement:
         if isinstance(statement, str):
             return self.parse(statement)
         if isinstance(statement, Query):

@@ -30,7 +30,7 @@ from laprasdp.sql.column import Column
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
-AXIS = "lapras axis "
+AXIS, DAY = "lapras axis ", "day"
 _ROOM, _SMALL = 256, 2**14  # images that are remembered, and the cells of each at most
 
 
@@ -103,6 +103,7 @@ class Images:
         return self._known[key]
 
     def _image(self, node: Tree) -> Image:
+        self._check_types(node)
         axis = axis_of(node)
         if axis is not None and not self.pointed(axis):
             return self._labels(axis)
@@ -161,6 +162,23 @@ class Images:
         for _, _, part in children(node):
             self._name(part)
 
+    def _check_types(self, node: Tree, *, within: bool = False) -> None:
+        """Refuse times of day whose day is not taken, and texts that do not compare by their characters."""
+        axis = axis_of(node)
+        if axis is not None:
+            column, name = self._columns[axis], clip(self._columns[axis].name)
+            if column.timed and node["column_names"][1:] != [DAY]:
+                raise UnsupportedQuery(f"{name} holds times of day; write CAST({name} AS DATE)")
+            if "COLLATE" in column.type:
+                raise UnsupportedQuery(f"{name} has a collation, and texts compare by their characters here")
+            if within and column.long:
+                raise UnsupportedQuery(
+                    f"{name} holds {column.type}, which DuckDB rounds one way or another in an expression; "
+                    "compare the column itself, or declare a smaller type"
+                )
+        for _, _, part in children(node):
+            self._check_types(part, within=True)
+
     def _run(self, select: Tree, node: Tree) -> pa.Table:
         try:
             return self._scratch.run(select)
@@ -215,7 +233,7 @@ class Images:
         if isinstance(attribute, Categories):
             return not attribute.other
         if isinstance(attribute, Dates):
-            return attribute.step == 1 and not self._columns[axis].timed
+            return attribute.step == 1
         return not isinstance(attribute, Bins)
 
     def _labels(self, axis: int) -> Image:
@@ -232,8 +250,10 @@ class Images:
             levels, values = _points_of(column)
             if column.attribute.nullable:
                 levels, values = [*levels, column.attribute.values], [*values, None]
-            table = pa.table({"place": np.arange(len(levels)), "value": pa.array(values)})
-            self._scratch.keep(f"{AXIS}{axis}", table, f"place, CAST(value AS {column.type}) AS value")
+            table = pa.table({"place": np.arange(len(levels)), "value": _array(values)})
+            kind = "DATE" if column.timed else column.type
+            taken = f"place, CAST(value AS {kind}) AS {DAY if column.timed else 'value'}"
+            self._scratch.keep(f"{AXIS}{axis}", table, taken)
             self._levels[axis] = np.array(levels, dtype=np.int64)
         return self._levels[axis]
 
@@ -265,12 +285,18 @@ def _points_of(column: Column) -> tuple[Sequence[int], Sequence[Any]]:
             sizes = [int(b - a) for a, b in itertools.pairwise(edges)]
             return np.repeat(np.arange(len(sizes)), sizes).tolist(), range(int(edges[0]), int(edges[-1]))
         case Dates(edges=days):
-            if column.timed:
-                raise UnsupportedQuery(f"{name} holds times of day; write CAST({name} AS DATE)")
             sizes = [(b - a).days for a, b in itertools.pairwise(days)]
             dates = [days[0] + dt.timedelta(days=one) for one in range(sum(sizes))]
             return np.repeat(np.arange(len(sizes)), sizes).tolist(), dates
     raise UnsupportedQuery(f"{name} cannot stand in an expression; compare the column itself")
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """Public values; whole numbers beyond 64 bits as texts, which DuckDB casts exactly."""
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([None if one is None else str(one) for one in values])
 
 
 def ids_of(keys: Sequence[Query], sizes: Sequence[int], domain: Domain) -> Query:

@@ -73,7 +73,8 @@ class Selects:
             tree = self.scratch.read(text)
             check_functions(tree)
             outputs = self.scratch.describe(text)
-            names = Names(self.scratch, self._table, self._domain.names, self._lookups)
+            timed = frozenset(column.axis for column in self._columns if column.timed)
+            names = Names(self.scratch, self._table, self._domain.names, self._lookups, timed)
             reading = _Reading(names, Blocks(names, images, self._domain), outputs)
             return reading.whole(tree)
         except ScratchError as error:

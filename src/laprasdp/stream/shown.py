@@ -19,8 +19,9 @@ from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.result import Result
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
-from laprasdp.stream.resultset import ResultSet, rows_of
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.state import State
+from laprasdp.stream.worked import rows_of
 
 Prices = Mapping[Query, float]
 
