@@ -76,7 +76,7 @@ class ResultRow:
         return self.group[name] if name in self.group else self.columns[name]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResultSet(Framed, Sequence[ResultRow]):
     """
     The answer of a statement that shows more than one count: its rows, in its order.
@@ -133,21 +133,21 @@ class ResultSet(Framed, Sequence[ResultRow]):
         return float(next(iter(self.rows[0].columns.values())))
 
     def json_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """The rows as plain data, as ``--json`` prints them; the charge stands at each, for all of them."""
-        rest: dict[str, Any] = {
-            "source": self.source,
-            "charge": self.charge,
-            "remaining": self.remaining,
-            "released": [one.row() for one in self.released],
-        }
-        if self.simulated:
-            rest["simulated"] = True
+        """The rows as plain data, as ``--json`` prints them; they share the charge equally."""
+        rest = {"source": self.source, "charge": self.charge / max(len(self.rows), 1)}
+        simulated = {"simulated": True} if self.simulated else {}
         return [
             {
                 "query": self.query,
                 "group": row.group,
                 "columns": {name: one.row(level) for name, one in row.columns.items()},
                 **rest,
+                "remaining": self.remaining,
+                "released": [] if place else [one.row() for one in self.released],
+                **simulated,
             }
-            for row in self.rows
+            for place, row in enumerate(self.rows)
         ]
+
+    def __repr__(self) -> str:
+        return f"<{len(self.rows)} rows of {', '.join(self.names)}: {self.query}>"

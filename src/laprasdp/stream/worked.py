@@ -25,6 +25,7 @@ from laprasdp.derive.laws import (
     ValueLaw,
 )
 from laprasdp.derive.quantiles import cumulative, quantile_of
+from laprasdp.limits import MANY
 from laprasdp.privacy.law import Law
 from laprasdp.scratch import Scratch
 from laprasdp.sql.result import RELEASED, Block, Form, Linear, Quantile, Result, Sum
@@ -64,6 +65,7 @@ class _Worked:
         self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
         self.curves: dict[tuple[int, int, int], Floats] = {}
         self.filtered = any(result.select.get(key) for key in ("where_clause",))
+        self._partitions: dict[tuple[int, tuple[int, ...]], dict[tuple[Any, ...], list[int]]] = {}
         self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
         self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
 
@@ -128,6 +130,8 @@ class _Worked:
                 slot = block.slots[form]
                 assert isinstance(slot, Quantile)
                 return self._quantile_law(slot, group)
+            if self.result.windowed and len(block.keys) > MANY:
+                return NoLaw()  # a sum over all groups for each of them
             if form is not None and not (self.filtered and self.result.windowed):
                 return self._closed(form, block, group, value)
         if self.joint.covariance is None:
@@ -192,12 +196,13 @@ class _Worked:
         return terms
 
     def _partition(self, block: Block, group: int, keys: tuple[int, ...]) -> list[int]:
-        columns = [block.keys.column(f"o{key}").to_pylist() for key in keys]
-        return [
-            other
-            for other in range(len(block.keys))
-            if all(column[other] == column[group] for column in columns)
-        ]
+        """The groups that have the same values of these keys."""
+        known = self._partitions.setdefault((id(block), keys), {})
+        if not known:
+            columns = [block.keys.column(f"o{key}").to_pylist() for key in keys]
+            for other in range(len(block.keys)):
+                known.setdefault(tuple(column[other] for column in columns), []).append(other)
+        return known[tuple(block.keys.column(f"o{key}")[group].as_py() for key in keys)]
 
     def _value(self, terms: Mapping[int, float]) -> float:
         return math.fsum(self.values[place] * by for place, by in terms.items())
