@@ -76,10 +76,14 @@ class Images:
     columns : sequence of Column
         One for each attribute of the domain, in its order.
     domain : Domain
+    plain : callable
+        Where a condition that `parse` reads is true: 1, and 0 elsewhere.
     """
 
-    def __init__(self, scratch: Scratch, columns: Sequence[Column], domain: Domain) -> None:
-        self._scratch, self._columns, self._domain = scratch, columns, domain
+    def __init__(
+        self, scratch: Scratch, columns: Sequence[Column], domain: Domain, plain: Callable[[str], Query]
+    ) -> None:
+        self._scratch, self._columns, self._domain, self._plain = scratch, columns, domain, plain
         self._levels: dict[int, Ints] = {}
         self._known: dict[str, Image] = {}
 
@@ -143,17 +147,44 @@ class Images:
         if kind == "OPERATOR_NOT":
             inner = self.truth(node["children"][0])
             return inner.spread(2 - inner.weights)
+        if not all(map(self._valued, [node, *_below(node)])):
+            return self._compared(node)
         made = self._scratch.expression("CAST(x AS BOOLEAN)")
         image = self.image(made | {"child": node})
         level = {False: FALSE, None: UNKNOWN, True: TRUE}
         values = np.array([level[one] for one in image.values.to_pylist()], dtype=np.int64)
         return image.cells.spread(values[image.cells.weights]).canonical()
 
+    def _valued(self, node: Tree) -> bool:
+        """Whether a node is no column whose levels are no values."""
+        axis = axis_of(node)
+        if axis is None or node["column_names"][1] == DAY:
+            return True
+        column, attribute = self._columns[axis], self._columns[axis].attribute
+        real = isinstance(attribute, Bins) and not attribute.whole
+        other = isinstance(attribute, Categories) and attribute.other
+        return not (real or other or column.timed or column.long or "COLLATE" in column.type)
+
+    def _compared(self, node: Tree) -> Query:
+        """A condition on levels that are no values: a comparison of a column with constants, or refused."""
+        if any(map(_lost, [node, *_below(node)])):
+            raise UnsupportedQuery(
+                f"{self.shown(node)}: this column is compared with plain constants only, "
+                "without exponents, lookups and other columns"
+            )
+        text = self._spelled(node)
+        true, false = self._plain(text), self._plain(f"NOT ({text})")
+        unknown = Query.constant(self._domain, UNKNOWN).combine(true, lambda one, yes: one + yes)
+        return unknown.combine(false, lambda one, no: one - no).canonical()
+
     def shown(self, node: Tree) -> str:
         """An expression for a message, with the names of its columns."""
+        return clip(self._spelled(node))
+
+    def _spelled(self, node: Tree) -> str:
         named = copy.deepcopy(node)
         self._name(named)
-        return clip(self._scratch.spell(named))
+        return self._scratch.spell(named)
 
     def _name(self, node: Tree) -> None:
         axis = axis_of(node)
@@ -256,6 +287,20 @@ class Images:
             self._scratch.keep(f"{AXIS}{axis}", table, taken)
             self._levels[axis] = np.array(levels, dtype=np.int64)
         return self._levels[axis]
+
+
+def _below(node: Tree) -> Iterator[Tree]:
+    """Every node below a node."""
+    for _, _, part in children(node):
+        yield part
+        yield from _below(part)
+
+
+def _lost(node: Tree) -> bool:
+    """Whether a node does not survive being spelled: a DOUBLE, the day of a time, a subquery."""
+    constant = node.get("class") == "CONSTANT" and node["value"]["type"]["id"] in ("DOUBLE", "FLOAT")
+    day = axis_of(node) is not None and node["column_names"][1] == DAY
+    return constant or day or node.get("class") == "SUBQUERY"
 
 
 def _points_of(column: Column) -> tuple[Sequence[int], Sequence[Any]]:

@@ -11,12 +11,13 @@ from typing import Any
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
-from laprasdp.scratch import Scratch, ScratchError, Tree, children
+from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
 from laprasdp.sql.block import Blocks, is_grouped
 from laprasdp.sql.column import Column, natural
 from laprasdp.sql.image import Images
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.measured import AGGREGATES
+from laprasdp.sql.parse import parse
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.relation import Names, Rows
 from laprasdp.sql.result import Output, Result
@@ -97,8 +98,14 @@ class Selects:
             for name, lookup in self._lookups.items():
                 self.scratch.keep(f"{TABLE}{folded(name)}", lookup.rows)
                 self.scratch.keep(name, lookup.rows.slice(0, 0))
-            self._images = Images(self.scratch, self._columns, self._domain)
+            self._images = Images(self.scratch, self._columns, self._domain, self._plain)
         return self._images
+
+    def _plain(self, condition: str) -> Query:
+        """Where a condition holds that `parse` reads: on levels that are no values it knows more."""
+        types = {column.name: column.type for column in self._columns}
+        text = f"SELECT COUNT(*) FROM {quoted(self._table)} WHERE {condition}"
+        return parse(text, self._domain, self._table, types=types).queries[0]
 
 
 class _Reading:
