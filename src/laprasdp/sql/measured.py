@@ -40,6 +40,8 @@ _SPREADS = {
 _PAIRS = {
     "covar_pop": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n}, 0)",
     "covar_samp": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n} - 1, 0)",
+    "regr_slope": "({n} * {xy} - {x} * {y}) / nullif({n} * {yy} - {y} * {y}, 0)",
+    "regr_intercept": "({x} * {yy} - {y} * {xy}) / nullif({n} * {yy} - {y} * {y}, 0)",
     "corr": "greatest(-1, least(1, ({n} * {xy} - {x} * {y}) / nullif("
     "sqrt(greatest({n} * {xx} - {x} * {x}, 0)) * sqrt(greatest({n} * {yy} - {y} * {y}, 0)), 0)))",
 }
@@ -159,8 +161,10 @@ class Measured:
                 "n": slot("count", x, y), "x": slot("sum", x, y), "y": slot("sum", y, x),
                 "xy": slot("product", x, y),
             }  # fmt: skip
-            if name == "corr":
-                parts |= {"xx": slot("square", x, y), "yy": slot("square", y, x)}
+            if "xx" in _PAIRS[name]:
+                parts["xx"] = slot("square", x, y)
+            if "yy" in _PAIRS[name]:
+                parts["yy"] = slot("square", y, x)
             return self.scratch.expression(_PAIRS[name].format(**parts))
         parts = {"n": slot("count", x), "x": slot("sum", x)}
         if name in ("avg", "mean"):
@@ -347,7 +351,10 @@ def _fractions(values: pa.Array, shown: str) -> list[Fraction | None]:
         elif isinstance(one, int | Decimal) or (isinstance(one, float) and math.isfinite(one)):
             found.append(Fraction(repr(one) if isinstance(one, float) else one))
         else:
-            raise UnsupportedQuery(f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none")
+            raise UnsupportedQuery(
+                f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none; "
+                "ask for COUNT(*) with GROUP BY"
+            )
     return found
 
 

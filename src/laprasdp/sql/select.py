@@ -170,12 +170,8 @@ class _Reading:
     def _select(self, node: Tree, labels: Sequence[str] | None) -> Seen:
         if node["type"] != "SELECT_NODE":
             raise UnsupportedQuery("this kind of statement is not supported; ask SELECT … FROM the table")
-        for key, what in (
-            ("qualify", "QUALIFY is not supported; use HAVING"),
-            ("sample", "a sample is not supported"),
-        ):
-            if node.get(key):
-                raise UnsupportedQuery(f"{what}")
+        if node.get("sample"):
+            raise UnsupportedQuery("a sample is not supported: all rows are counted; leave it out")
         seen = self._from(node["from_table"])
         if not isinstance(seen, Rows):
             return self._regrouped(node, seen, labels)
@@ -185,9 +181,10 @@ class _Reading:
 
     def _kept_rows(self, node: Tree, rows: Rows) -> Rows:
         """A SELECT that filters and projects rows."""
-        if node.get("modifiers"):
+        if node.get("modifiers") or node.get("qualify"):
             raise UnsupportedQuery(
-                "ORDER BY, LIMIT and DISTINCT of rows are not supported: rows are private; use them on groups"
+                "ORDER BY, LIMIT, DISTINCT and QUALIFY of rows are not supported: rows are private; "
+                "use them on groups"
             )
         if node.get("where_clause"):
             rows = rows.where(self.names.resolve(node["where_clause"], rows))
@@ -302,7 +299,7 @@ class _Reading:
             part = parts.pop()
             part["modifiers"] = []
             if part["type"] == "SELECT_NODE":
-                part["where_clause"] = None
+                part["where_clause"] = part["qualify"] = None
             else:
                 parts += part.get("children") or [part["left"], part["right"]]
         return made
@@ -355,7 +352,8 @@ def _walk(node: Tree) -> Iterator[Tree]:
 
 def _parts(node: Tree) -> list[Tree]:
     """The expressions of a SELECT."""
-    own: list[Any] = [*node["select_list"], *node["group_expressions"], node["where_clause"], node["having"]]
+    own: list[Any] = [*node["select_list"], *node["group_expressions"]]
+    own += [node["where_clause"], node["having"], node["qualify"]]
     return [*(one for one in own if one), *_modified(node)]
 
 

@@ -64,7 +64,7 @@ class _Worked:
         self.law: Law = "laplace" if "laplace" in laws else "gaussian"
         self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
         self.curves: dict[tuple[int, int, int], Floats] = {}
-        self.filtered = any(result.select.get(key) for key in ("where_clause",))
+        self.filtered = any(result.select.get(key) for key in ("where_clause", "qualify"))
         self._partitions: dict[tuple[int, tuple[int, ...]], dict[tuple[Any, ...], list[int]]] = {}
         self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
         self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
