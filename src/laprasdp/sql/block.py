@@ -12,8 +12,9 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Tree, children, quoted, same
 from laprasdp.sql.forms import constant_of, form_of
+from laprasdp.sql.grouping import Groups, grouped, keys_table
 from laprasdp.sql.image import Images, axis_of
-from laprasdp.sql.measured import AGGREGATES, Groups, Measured, grouped, keys_table
+from laprasdp.sql.measured import AGGREGATES, Measured
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.relation import Names, Rows
 from laprasdp.sql.result import GROUP, RELEASED, Block
