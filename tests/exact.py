@@ -17,7 +17,7 @@ from laprasdp.queries.marginal import Marginal
 from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
-from laprasdp.stream.resultset import rows_of
+from laprasdp.stream.worked import rows_of
 
 
 @dataclass(frozen=True)

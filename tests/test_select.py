@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import duckdb
+import numpy as np
 import pytest
 from exact import Beside
 from small_table import small_table
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.attribute import Bins, Categories, Dates, Integers
+from laprasdp.queries.domain import Domain
+from laprasdp.sql.reader import Reader
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +112,8 @@ ANSWERED = [
     "SELECT s, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM t GROUP BY s ORDER BY r",
     "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM t GROUP BY d ORDER BY d",
     "SELECT DISTINCT f, a > 2 FROM t ORDER BY 1, 2",
+    "SELECT a, COUNT(*) FROM t GROUP BY a QUALIFY RANK() OVER (ORDER BY COUNT(*) DESC) <= 3 ORDER BY a",
+    "SELECT REGR_SLOPE(a, n), REGR_INTERCEPT(a, n) FROM t",
     # subqueries
     "WITH big AS (SELECT * FROM t WHERE a > 2) SELECT COUNT(*) FROM big",
     "WITH big AS (SELECT a * 2 AS b, s FROM t WHERE a > 2) SELECT s, SUM(b) FROM big GROUP BY s ORDER BY s",
@@ -184,3 +191,44 @@ def test_the_same_count_is_one_query_wherever_it_stands(table: Beside) -> None:
         "FROM t WHERE a >= 3"
     )
     assert reader.parse(text).queries == (plain_one,)
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("r < 2.5", 200),
+        ("NOT r < 2.5 AND a > 0", 200),
+        ("r IS NULL OR c = 'x'", 200),
+        ("NOT (c IN ('x', 'y'))", 200),
+        ("c <> 'x'", 300),
+        ("CAST(ts AS DATE) = '2024-01-02'", 200),
+        ("ts >= '2024-01-02' AND year(CAST(ts AS DATE)) = 2024", 200),
+    ],
+)
+def test_conditions_on_levels_that_are_no_values_stand_beside_others(condition: str, count: int) -> None:
+    text = f"SELECT COUNT(*), AVG(a) FROM t WHERE {condition}"
+    rows = [(0, 1.0, "x", "01 10:00"), (1, 3.0, "y", "01 11:00")]
+    rows += [(1, 4.0, "w", "02 00:00"), (0, 2.0, "v", "02 23:00")]
+    database = duckdb.connect()
+    database.execute("CREATE TABLE t (a INTEGER, r DOUBLE, c VARCHAR, ts TIMESTAMP)")
+    for a, r, c, ts in rows * 100:
+        database.execute("INSERT INTO t VALUES (?, ?, ?, ?)", (a, r, c, f"2024-01-{ts}"))
+    database.execute("INSERT INTO t SELECT 1, NULL, 'x', '2024-01-01 12:00:00' FROM range(100)")
+    domain = Domain(
+        a=Integers(0, 1),
+        r=Bins([0, 2.5, 5], nullable=True),
+        c=Categories(["x", "y"], other=True),
+        ts=Dates("2024-01-01", "2024-01-02"),
+    )
+    types = {"a": "INTEGER", "r": "DOUBLE", "c": "VARCHAR", "ts": "TIMESTAMP"}
+    level = {"x": 0, "y": 1}
+    listed = database.execute("SELECT * FROM t").fetchall()
+    levels = {
+        "a": np.array([row[0] for row in listed]),
+        "r": np.array([2 if row[1] is None else int(row[1] >= 2.5) for row in listed]),
+        "c": np.array([level.get(row[2], 2) for row in listed]),
+        "ts": np.array([row[3].day - 1 for row in listed]),
+    }
+    beside = Beside(database, levels, Reader(domain, "t", types))
+    beside.check(text, ordered=True)
+    assert beside.theirs(text)[0][0] == count

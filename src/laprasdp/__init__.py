@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from laprasdp.queries.prediction import Prediction
     from laprasdp.queries.query import Query
     from laprasdp.queries.workload import Workload
+    from laprasdp.sql.lookup import Lookup
     from laprasdp.stream.answer import Answer, GroupedAnswer
     from laprasdp.stream.asking import Account
     from laprasdp.stream.opening import open_session
     from laprasdp.stream.plan import Plan
     from laprasdp.stream.price import Price
+    from laprasdp.stream.resultset import Figure, ResultRow, ResultSet
     from laprasdp.stream.session import Session
 
 __version__ = "0.1.0"
@@ -55,10 +57,12 @@ __all__ = [
     "Domain",
     "DomainError",
     "ExactNoise",
+    "Figure",
     "GroupedAnswer",
     "Integers",
     "LaprasError",
     "LedgerError",
+    "Lookup",
     "OtherTable",
     "Period",
     "Plan",
@@ -68,6 +72,8 @@ __all__ = [
     "Query",
     "QuerySyntaxError",
     "Reading",
+    "ResultRow",
+    "ResultSet",
     "SeededNoise",
     "Session",
     "Stream",
@@ -86,6 +92,8 @@ _HOMES = {
     "stream.opening": ("open_session",),
     "pacing.pacing": ("Reading",),
     "stream.asking": ("Account",),
+    "stream.resultset": ("Figure", "ResultRow", "ResultSet"),
+    "sql.lookup": ("Lookup",),
     "stream.plan": ("Plan",),
     "stream.price": ("Price",),
     "policy.stream": ("Stream",),

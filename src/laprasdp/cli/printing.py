@@ -137,7 +137,8 @@ def _table(answer: ResultSet, level: float, number: int | str, width: int | None
 
 def _spelled(row: ResultRow, name: str, level: float) -> str:
     if name in row.group:
-        return "NULL" if row.group[name] is None else str(row.group[name])
+        key = row.group[name]
+        return "NULL" if key is None else str(key).lower() if isinstance(key, bool) else str(key)
     figure = row.columns[name]
     if not isinstance(figure.value, float | int):
         return "NULL" if figure.value is None else str(figure.value)

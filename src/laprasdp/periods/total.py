@@ -13,8 +13,9 @@ from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.result import Result
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.resultset import ResultSet, rows_of
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.shown import Shown, groups_of
+from laprasdp.stream.worked import rows_of
 
 Shared = Answer | GroupedAnswer | ResultSet
 

@@ -34,11 +34,9 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.strategy.threads import one_thread
-from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.asking import Account, Asking
+from laprasdp.stream.asking import Account, Asked, Asking, Told
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
-from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.session import Session, now
 
 ReadPart = Callable[[Part, Any], Table]
@@ -205,9 +203,7 @@ class WindowedSession(Asking):
         self._sessions.first.admit(analyst)
 
     @one_thread()
-    def ask(
-        self, statement: str | Query | Statement, *, analyst: str | None = None
-    ) -> Answer | GroupedAnswer | ResultSet:
+    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 
@@ -253,7 +249,7 @@ class WindowedSession(Asking):
             return added(parsed, places, shown)
 
     @one_thread()
-    def price(self, statement: str | Query | Statement, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
             parsed = self._parsed(statement)
@@ -319,7 +315,7 @@ class WindowedSession(Asking):
             self._domain = domain
             return period
 
-    def _parsed(self, statement: str | Query | Statement) -> Statement:
+    def _parsed(self, statement: Asked) -> Statement:
         if isinstance(statement, str):
             return self.parse(statement)
         if isinstance(statement, Query):

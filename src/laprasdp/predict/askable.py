@@ -65,8 +65,10 @@ class Askable:
             return reason
         if self.parsed >= MAX_PARSES:
             return TOO_MANY
-        found = self._read(key)
+        found, one_by_one = self._read(key)
         if found is None:
+            if not one_by_one:
+                return None
             if seen is None:
                 seen = self._seen[key.shape] = [set() for _ in key.literals]
             for literals, literal in zip(seen, key.literals, strict=True):
@@ -89,18 +91,19 @@ class Askable:
         """The first statement that was read and means the same; itself if it was accepted unread."""
         return self._same.get(key, key)
 
-    def _read(self, key: Key) -> str | None:
+    def _read(self, key: Key) -> tuple[str | None, bool]:
+        """Why it cannot be asked, and whether its literals were judged one by one."""
         self.parsed += 1
         try:
             statement = self._reader.parse(key.text)
         except OtherTable:
-            return OTHER_TABLE
+            return OTHER_TABLE, True
         except UnsupportedQuery as error:
-            return _DETAIL.sub("…", str(error))
+            return _DETAIL.sub("…", str(error)), True
         if all(query.is_zero for query in statement.queries):
-            return NOTHING
+            return NOTHING, True
         self._same[key] = self._meanings.setdefault(meaning(statement), key)
-        return None
+        return None, statement.result is None
 
 
 def meaning(statement: Statement) -> bytes:

@@ -12,8 +12,9 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Tree, children, quoted, same
 from laprasdp.sql.forms import constant_of, form_of
+from laprasdp.sql.grouping import Groups, grouped, keys_table
 from laprasdp.sql.image import Images, axis_of
-from laprasdp.sql.measured import AGGREGATES, Groups, Measured, grouped, keys_table
+from laprasdp.sql.measured import AGGREGATES, Measured
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.relation import Names, Rows
 from laprasdp.sql.result import GROUP, RELEASED, Block
@@ -151,6 +152,7 @@ class _Block:
         images = [self.images.image(key.node) for key in self.keys]
         self.selected = [self._value(item) for item in self.items]
         self.having = self._value(node["having"], self.aliases) if node.get("having") else None
+        self.qualify = self._value(node["qualify"], self.aliases) if node.get("qualify") else None
         self.modifiers = [self._modifier(one) for one in node.get("modifiers") or ()]
         pairs = [(chosen, *grouped(images, chosen, kept, self.domain)) for chosen in sets]
         groups: list[Groups] = [one for _, one, _ in pairs]
@@ -166,7 +168,7 @@ class _Block:
             one | {"alias": title} for one, title in zip(self.selected, self.titles, strict=True)
         ]
         node["from_table"] = scratch.read(f"SELECT 1 FROM {quoted(source)}")["from_table"]
-        node["where_clause"], node["having"] = self.having, None
+        node["where_clause"], node["having"], node["qualify"] = self.having, None, self.qualify
         node["group_expressions"], node["group_sets"] = [], []
         node["aggregate_handling"], node["modifiers"] = "STANDARD_HANDLING", self.modifiers
 
@@ -285,7 +287,7 @@ class _Block:
 
     def _aggregate(self, node: Tree) -> Tree:
         name, shown = str(node["function_name"]), self._shown(node)
-        shown = name.upper() + shown[len(name) :] if shown.startswith(name) else shown
+        shown = name.upper() + shown.removeprefix(f'"{name}"').removeprefix(name)
         arguments = [self.names.resolve(one, self.rows) for one in node["children"]]
         orders = (node.get("order_bys") or {}).get("orders") or []
         if orders:

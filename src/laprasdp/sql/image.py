@@ -30,7 +30,7 @@ from laprasdp.sql.reference import ColumnRef
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
-AXIS = "lapras axis "
+AXIS, DAY = "lapras axis ", "day"
 _ROOM, _SMALL = 256, 2**14  # images that are remembered, and the cells of each at most
 
 
@@ -76,10 +76,14 @@ class Images:
     columns : sequence of ColumnRef
         One for each attribute of the domain, in its order.
     domain : Domain
+    plain : callable
+        Where a condition that `parse` reads is true: 1, and 0 elsewhere.
     """
 
-    def __init__(self, scratch: Scratch, columns: Sequence[ColumnRef], domain: Domain) -> None:
-        self._scratch, self._columns, self._domain = scratch, columns, domain
+    def __init__(
+        self, scratch: Scratch, columns: Sequence[ColumnRef], domain: Domain, plain: Callable[[str], Query]
+    ) -> None:
+        self._scratch, self._columns, self._domain, self._plain = scratch, columns, domain, plain
         self._levels: dict[int, Ints] = {}
         self._known: dict[str, Image] = {}
 
@@ -103,6 +107,7 @@ class Images:
         return self._known[key]
 
     def _image(self, node: Tree) -> Image:
+        self._check_types(node)
         axis = axis_of(node)
         if axis is not None and not self.pointed(axis):
             return self._labels(axis)
@@ -142,17 +147,44 @@ class Images:
         if kind == "OPERATOR_NOT":
             inner = self.truth(node["children"][0])
             return inner.spread(2 - inner.weights)
+        if not all(map(self._valued, [node, *_below(node)])):
+            return self._compared(node)
         made = self._scratch.expression("CAST(x AS BOOLEAN)")
         image = self.image(made | {"child": node})
         level = {False: FALSE, None: UNKNOWN, True: TRUE}
         values = np.array([level[one] for one in image.values.to_pylist()], dtype=np.int64)
         return image.cells.spread(values[image.cells.weights]).canonical()
 
+    def _valued(self, node: Tree) -> bool:
+        """Whether a node is no column whose levels are no values."""
+        axis = axis_of(node)
+        if axis is None or node["column_names"][1] == DAY:
+            return True
+        column, attribute = self._columns[axis], self._columns[axis].attribute
+        real = isinstance(attribute, Bins) and not attribute.whole
+        other = isinstance(attribute, Categories) and attribute.other
+        return not (real or other or column.timed or column.long or "COLLATE" in column.type)
+
+    def _compared(self, node: Tree) -> Query:
+        """A condition on levels that are no values: a comparison of a column with constants, or refused."""
+        if any(map(_lost, [node, *_below(node)])):
+            raise UnsupportedQuery(
+                f"{self.shown(node)}: this column is compared with plain constants only, "
+                "without exponents, lookups and other columns"
+            )
+        text = self._spelled(node)
+        true, false = self._plain(text), self._plain(f"NOT ({text})")
+        unknown = Query.constant(self._domain, UNKNOWN).combine(true, lambda one, yes: one + yes)
+        return unknown.combine(false, lambda one, no: one - no).canonical()
+
     def shown(self, node: Tree) -> str:
         """An expression for a message, with the names of its columns."""
+        return clip(self._spelled(node))
+
+    def _spelled(self, node: Tree) -> str:
         named = copy.deepcopy(node)
         self._name(named)
-        return clip(self._scratch.spell(named))
+        return self._scratch.spell(named)
 
     def _name(self, node: Tree) -> None:
         axis = axis_of(node)
@@ -160,6 +192,23 @@ class Images:
             node["column_names"] = [self._columns[axis].name]
         for _, _, part in children(node):
             self._name(part)
+
+    def _check_types(self, node: Tree, *, within: bool = False) -> None:
+        """Refuse times of day whose day is not taken, and texts that do not compare by their characters."""
+        axis = axis_of(node)
+        if axis is not None:
+            column, name = self._columns[axis], clip(self._columns[axis].name)
+            if column.timed and node["column_names"][1:] != [DAY]:
+                raise UnsupportedQuery(f"{name} holds times of day; write CAST({name} AS DATE)")
+            if "COLLATE" in column.type:
+                raise UnsupportedQuery(f"{name} has a collation, and texts compare by their characters here")
+            if within and column.long:
+                raise UnsupportedQuery(
+                    f"{name} holds {column.type}, which DuckDB rounds one way or another in an expression; "
+                    "compare the column itself, or declare a smaller type"
+                )
+        for _, _, part in children(node):
+            self._check_types(part, within=True)
 
     def _run(self, select: Tree, node: Tree) -> pa.Table:
         try:
@@ -215,7 +264,7 @@ class Images:
         if isinstance(attribute, Categories):
             return not attribute.other
         if isinstance(attribute, Dates):
-            return attribute.step == 1 and not self._columns[axis].timed
+            return attribute.step == 1
         return not isinstance(attribute, Bins)
 
     def _labels(self, axis: int) -> Image:
@@ -232,10 +281,26 @@ class Images:
             levels, values = _points_of(column)
             if column.attribute.nullable:
                 levels, values = [*levels, column.attribute.values], [*values, None]
-            table = pa.table({"place": np.arange(len(levels)), "value": pa.array(values)})
-            self._scratch.keep(f"{AXIS}{axis}", table, f"place, CAST(value AS {column.type}) AS value")
+            table = pa.table({"place": np.arange(len(levels)), "value": _array(values)})
+            kind = "DATE" if column.timed else column.type
+            taken = f"place, CAST(value AS {kind}) AS {DAY if column.timed else 'value'}"
+            self._scratch.keep(f"{AXIS}{axis}", table, taken)
             self._levels[axis] = np.array(levels, dtype=np.int64)
         return self._levels[axis]
+
+
+def _below(node: Tree) -> Iterator[Tree]:
+    """Every node below a node."""
+    for _, _, part in children(node):
+        yield part
+        yield from _below(part)
+
+
+def _lost(node: Tree) -> bool:
+    """Whether a node does not survive being spelled: a DOUBLE, the day of a time, a subquery."""
+    constant = node.get("class") == "CONSTANT" and node["value"]["type"]["id"] in ("DOUBLE", "FLOAT")
+    day = axis_of(node) is not None and node["column_names"][1] == DAY
+    return constant or day or node.get("class") == "SUBQUERY"
 
 
 def _points_of(column: ColumnRef) -> tuple[Sequence[int], Sequence[Any]]:
@@ -265,12 +330,18 @@ def _points_of(column: ColumnRef) -> tuple[Sequence[int], Sequence[Any]]:
             sizes = [int(b - a) for a, b in itertools.pairwise(edges)]
             return np.repeat(np.arange(len(sizes)), sizes).tolist(), range(int(edges[0]), int(edges[-1]))
         case Dates(edges=days):
-            if column.timed:
-                raise UnsupportedQuery(f"{name} holds times of day; write CAST({name} AS DATE)")
             sizes = [(b - a).days for a, b in itertools.pairwise(days)]
             dates = [days[0] + dt.timedelta(days=one) for one in range(sum(sizes))]
             return np.repeat(np.arange(len(sizes)), sizes).tolist(), dates
     raise UnsupportedQuery(f"{name} cannot stand in an expression; compare the column itself")
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """Public values; whole numbers beyond 64 bits as texts, which DuckDB casts exactly."""
+    try:
+        return pa.array(values)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([None if one is None else str(one) for one in values])
 
 
 def ids_of(keys: Sequence[Query], sizes: Sequence[int], domain: Domain) -> Query:

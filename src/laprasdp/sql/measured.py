@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.limits import MAX_GROUP_WORK, MAX_GROUPS, MAX_WEIGHT
+from laprasdp.limits import MAX_GROUPS, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, Tree
-from laprasdp.sql.image import Image, Images, ids_of
-from laprasdp.sql.result import GROUP, Quantile, Sum
+from laprasdp.sql.grouping import Groups, group_queries
+from laprasdp.sql.image import Image, Images
+from laprasdp.sql.result import Quantile, Sum
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import TRUE
 
@@ -40,6 +40,8 @@ _SPREADS = {
 _PAIRS = {
     "covar_pop": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n}, 0)",
     "covar_samp": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n} - 1, 0)",
+    "regr_slope": "({n} * {xy} - {x} * {y}) / nullif({n} * {yy} - {y} * {y}, 0)",
+    "regr_intercept": "({x} * {yy} - {y} * {xy}) / nullif({n} * {yy} - {y} * {y}, 0)",
     "corr": "greatest(-1, least(1, ({n} * {xy} - {x} * {y}) / nullif("
     "sqrt(greatest({n} * {xx} - {x} * {x}, 0)) * sqrt(greatest({n} * {yy} - {y} * {y}, 0)), 0)))",
 }
@@ -74,22 +76,6 @@ class Weighed:
 
     cells: Query
     factor: Fraction = Fraction(1)
-
-
-@dataclass
-class Groups:
-    """
-    The groups of one grouping set.
-
-    Attributes
-    ----------
-    cells : Query
-        The number of the group of each cell; -1 where no row is kept.
-    count : int
-    """
-
-    cells: Query
-    count: int
 
 
 @dataclass
@@ -159,8 +145,10 @@ class Measured:
                 "n": slot("count", x, y), "x": slot("sum", x, y), "y": slot("sum", y, x),
                 "xy": slot("product", x, y),
             }  # fmt: skip
-            if name == "corr":
-                parts |= {"xx": slot("square", x, y), "yy": slot("square", y, x)}
+            if "xx" in _PAIRS[name]:
+                parts["xx"] = slot("square", x, y)
+            if "yy" in _PAIRS[name]:
+                parts["yy"] = slot("square", y, x)
             return self.scratch.expression(_PAIRS[name].format(**parts))
         parts = {"n": slot("count", x), "x": slot("sum", x)}
         if name in ("avg", "mean"):
@@ -273,67 +261,6 @@ class Measured:
         return tuple(slots)
 
 
-def grouped(keys: Sequence[Image], chosen: Sequence[int], kept: Query, domain: Domain) -> tuple[Groups, Ints]:
-    """
-    The groups of a grouping set that a row can be in, and the place of the value of each chosen key in each.
-
-    Parameters
-    ----------
-    keys : sequence of Image
-    chosen : sequence of int
-        Which of them make up the set.
-    kept : Query
-        Where a row is kept: TRUE.
-    domain : Domain
-    """
-    sizes = [len(keys[place].values) for place in chosen]
-    if math.prod(sizes) > 2**62:
-        raise UnsupportedQuery(f"GROUP BY has {math.prod(sizes):,} groups; the limit is {MAX_GROUPS:,}")
-    ids = ids_of([keys[place].cells for place in chosen], sizes, domain)
-    cells = ids.combine(kept, lambda one, held: np.where(held == TRUE, one, -1)).canonical()
-    found = np.unique(cells.weights)
-    found = found[found >= 0] if chosen else np.zeros(1, dtype=np.int64)
-    if len(found) > MAX_GROUPS:
-        raise UnsupportedQuery(
-            f"GROUP BY has {len(found):,} declared groups; the limit is {MAX_GROUPS:,}: "
-            "group by fewer columns, or coarsen them with date_trunc, FLOOR or CASE"
-        )
-    numbered = np.searchsorted(found, cells.weights)
-    numbered = np.where(cells.weights < 0, -1, numbered)
-    places = np.array(np.unravel_index(found, sizes)) if chosen else np.zeros((0, 1), dtype=np.int64)
-    return Groups(cells.spread(numbered), len(found)), places
-
-
-def group_queries(weights: Query, groups: Groups) -> list[Query]:
-    """The query of each group: the weight where a cell is in it, zero elsewhere."""
-    group = groups.cells.combine(weights, lambda one, weight: one + 0 * weight).weights
-    joint = groups.cells.combine(weights, lambda one, weight: weight + 0 * one)
-    if groups.count * joint.weights.size > MAX_GROUP_WORK:
-        raise UnsupportedQuery(
-            f"{groups.count:,} groups of a condition this fine are too much work; "
-            "group by fewer columns, or simplify WHERE"
-        )
-    return [_part(joint, group == number) for number in range(groups.count)]
-
-
-def _part(weights: Query, inside: Any) -> Query:
-    """The weights inside, zero elsewhere; without the classes that lie outside."""
-    tensor, labels = np.where(inside, weights.weights, 0), []
-    for place, column in enumerate(weights.labels):
-        others = tuple(axis for axis in range(inside.ndim) if axis != place)
-        held = np.flatnonzero(inside.any(axis=others))
-        if len(held) < inside.shape[place]:
-            tensor = tensor.take(held, axis=place)
-            padding = [(0, 0)] * tensor.ndim
-            padding[place] = (0, 1)
-            tensor = np.pad(tensor, padding)
-            renumbered = np.full(inside.shape[place], len(held))
-            renumbered[held] = np.arange(len(held))
-            column = renumbered[column]
-        labels.append(column)
-    return Query.over(weights.domain, weights.axes, tuple(labels), tensor).canonical()
-
-
 def _kept(weights: Query, truth: Query) -> Query:
     return weights.combine(truth, lambda weight, held: np.where(held == TRUE, weight, 0)).canonical()
 
@@ -347,7 +274,10 @@ def _fractions(values: pa.Array, shown: str) -> list[Fraction | None]:
         elif isinstance(one, int | Decimal) or (isinstance(one, float) and math.isfinite(one)):
             found.append(Fraction(repr(one) if isinstance(one, float) else one))
         else:
-            raise UnsupportedQuery(f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none")
+            raise UnsupportedQuery(
+                f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none; "
+                "ask for COUNT(*) with GROUP BY"
+            )
     return found
 
 
@@ -372,23 +302,3 @@ def _check_size(weights: Ints, shown: str) -> None:
         raise UnsupportedQuery(
             f"{shown}: a square of its values passes {MAX_WEIGHT:,}; ROUND them to fewer digits"
         )
-
-
-def keys_table(keys: Sequence[Image], sets: Sequence[tuple[Sequence[int], Ints]], before: int) -> pa.Table:
-    """
-    One row a group: its keys k0, k1, … with NULL where the grouping set has not got it; o0, o1, …, by which
-    they sort; and the number of the group, after `before` others.
-    """
-    columns: dict[str, Any] = {}
-    count = sum(places.shape[1] for _, places in sets)
-    for number, key in enumerate(keys):
-        index: list[Any] = []
-        for chosen, places in sets:
-            here = list(chosen).index(number) if number in chosen else None
-            index += [None] * places.shape[1] if here is None else places[here].tolist()
-        columns[f"k{number}"] = key.values.take(pa.array(index, pa.int64()))
-        last = len(key.values) - 1
-        null = last >= 0 and not key.values[last].is_valid
-        columns[f"o{number}"] = pa.array([None if null and one == last else one for one in index], pa.int64())
-    columns[GROUP] = pa.array(range(before, before + count), pa.int64())
-    return pa.table(columns)

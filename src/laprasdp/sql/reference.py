@@ -68,6 +68,12 @@ class ColumnRef:
         return int(self.type[:-1].rpartition(",")[2]) if self.base == "DECIMAL" else None
 
     @property
+    def long(self) -> bool:
+        """Values may have more digits than 64 bits hold."""
+        wide = self.base == "DECIMAL" and int(self.type[8:].split(",")[0]) > 18
+        return wide or self.base in ("HUGEINT", "UHUGEINT")
+
+    @property
     def timed(self) -> bool:
         """Values are instants, not whole days."""
         return self.base in _TIMES

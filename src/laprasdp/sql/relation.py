@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.limits import MAX_TOKENS
 from laprasdp.scratch import Scratch, Tree, children, quoted
-from laprasdp.sql.image import AXIS
+from laprasdp.sql.image import AXIS, DAY, axis_of
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.predicate import folded, nearest
 from laprasdp.sql.scalar import check_scalar
@@ -89,12 +89,19 @@ class Names:
     columns : sequence of str
         The attributes, in the order of the domain.
     lookups : mapping of name to Lookup
+    timed : set of int
+        The axes whose columns hold times of day: of those CAST(… AS DATE) is a level.
     """
 
     def __init__(
-        self, scratch: Scratch, table: str, columns: Sequence[str], lookups: Mapping[str, Lookup]
+        self,
+        scratch: Scratch,
+        table: str,
+        columns: Sequence[str],
+        lookups: Mapping[str, Lookup],
+        timed: frozenset[int],
     ) -> None:
-        self.scratch, self.table, self.columns = scratch, table, columns
+        self.scratch, self.table, self.columns, self.timed = scratch, table, columns, timed
         self.lookups = {folded(name): one for name, one in lookups.items()}
         self._written = 0
 
@@ -145,6 +152,10 @@ class Names:
         for holder, key, part in list(children(made)):
             if "class" in part:
                 holder[key] = self.resolve(part, rows, aliases)
+        if made["class"] == "CAST" and made["cast_type"]["id"] == "DATE":
+            axis = axis_of(made["child"])
+            if axis is not None and axis in self.timed:
+                made = {**made["child"], "column_names": [f"{AXIS}{axis}", DAY]}
         return made
 
     def unknown(self, names: Sequence[str], rows: Rows) -> UnsupportedQuery:

@@ -11,11 +11,12 @@ from typing import Any
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
-from laprasdp.scratch import Scratch, ScratchError, Tree, children
+from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
 from laprasdp.sql.block import Blocks, is_grouped
 from laprasdp.sql.image import Images
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.measured import AGGREGATES
+from laprasdp.sql.parse import parse
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.reference import ColumnRef, natural
 from laprasdp.sql.relation import Names, Rows
@@ -73,7 +74,8 @@ class Selects:
             tree = self.scratch.read(text)
             check_functions(tree)
             outputs = self.scratch.describe(text)
-            names = Names(self.scratch, self._table, self._domain.names, self._lookups)
+            timed = frozenset(column.axis for column in self._columns if column.timed)
+            names = Names(self.scratch, self._table, self._domain.names, self._lookups, timed)
             reading = _Reading(names, Blocks(names, images, self._domain), outputs)
             return reading.whole(tree)
         except ScratchError as error:
@@ -96,8 +98,14 @@ class Selects:
             for name, lookup in self._lookups.items():
                 self.scratch.keep(f"{TABLE}{folded(name)}", lookup.rows)
                 self.scratch.keep(name, lookup.rows.slice(0, 0))
-            self._images = Images(self.scratch, self._columns, self._domain)
+            self._images = Images(self.scratch, self._columns, self._domain, self._plain)
         return self._images
+
+    def _plain(self, condition: str) -> Query:
+        """Where a condition holds that `parse` reads: on levels that are no values it knows more."""
+        types = {column.name: column.type for column in self._columns}
+        text = f"SELECT COUNT(*) FROM {quoted(self._table)} WHERE {condition}"
+        return parse(text, self._domain, self._table, types=types).queries[0]
 
 
 class _Reading:
@@ -162,12 +170,8 @@ class _Reading:
     def _select(self, node: Tree, labels: Sequence[str] | None) -> Seen:
         if node["type"] != "SELECT_NODE":
             raise UnsupportedQuery("this kind of statement is not supported; ask SELECT … FROM the table")
-        for key, what in (
-            ("qualify", "QUALIFY is not supported; use HAVING"),
-            ("sample", "a sample is not supported"),
-        ):
-            if node.get(key):
-                raise UnsupportedQuery(f"{what}")
+        if node.get("sample"):
+            raise UnsupportedQuery("a sample is not supported: all rows are counted; leave it out")
         seen = self._from(node["from_table"])
         if not isinstance(seen, Rows):
             return self._regrouped(node, seen, labels)
@@ -177,9 +181,10 @@ class _Reading:
 
     def _kept_rows(self, node: Tree, rows: Rows) -> Rows:
         """A SELECT that filters and projects rows."""
-        if node.get("modifiers"):
+        if node.get("modifiers") or node.get("qualify"):
             raise UnsupportedQuery(
-                "ORDER BY, LIMIT and DISTINCT of rows are not supported: rows are private; use them on groups"
+                "ORDER BY, LIMIT, DISTINCT and QUALIFY of rows are not supported: rows are private; "
+                "use them on groups"
             )
         if node.get("where_clause"):
             rows = rows.where(self.names.resolve(node["where_clause"], rows))
@@ -294,7 +299,7 @@ class _Reading:
             part = parts.pop()
             part["modifiers"] = []
             if part["type"] == "SELECT_NODE":
-                part["where_clause"] = None
+                part["where_clause"] = part["qualify"] = None
             else:
                 parts += part.get("children") or [part["left"], part["right"]]
         return made
@@ -347,7 +352,8 @@ def _walk(node: Tree) -> Iterator[Tree]:
 
 def _parts(node: Tree) -> list[Tree]:
     """The expressions of a SELECT."""
-    own: list[Any] = [*node["select_list"], *node["group_expressions"], node["where_clause"], node["having"]]
+    own: list[Any] = [*node["select_list"], *node["group_expressions"]]
+    own += [node["where_clause"], node["having"], node["qualify"]]
     return [*(one for one in own if one), *_modified(node)]
 
 

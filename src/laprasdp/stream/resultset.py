@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from laprasdp.arrays import Floats
-from laprasdp.derive.draws import drawn
-from laprasdp.derive.estimates import JointEstimate
 from laprasdp.derive.laws import (
-    DrawnLaw,
     Kind,
-    LinearLaw,
-    NoLaw,
-    QuantileLaw,
-    RatioLaw,
-    RoundedLaw,
     ValueLaw,
 )
-from laprasdp.derive.quantiles import cumulative, quantile_of
 from laprasdp.errors import ConfigError
-from laprasdp.privacy.law import Law
-from laprasdp.scratch import Scratch
-from laprasdp.sql.result import RELEASED, Block, Form, Linear, Quantile, Result, Sum
 from laprasdp.stream.answer import Released
 from laprasdp.stream.frame import Framed
-
-DRAWS = 400
-"""Draws of the joint law for a value without a law in closed form."""
-STEPS = 200
-"""Answers that are moved one by one for such a value where their joint law is not known."""
-_SCRATCH = Scratch()
 
 
 @dataclass(frozen=True)
@@ -101,7 +76,7 @@ class ResultRow:
         return self.group[name] if name in self.group else self.columns[name]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResultSet(Framed, Sequence[ResultRow]):
     """
     The answer of a statement that shows more than one count: its rows, in its order.
@@ -158,262 +133,21 @@ class ResultSet(Framed, Sequence[ResultRow]):
         return float(next(iter(self.rows[0].columns.values())))
 
     def json_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """The rows as plain data, as ``--json`` prints them; the charge stands at each, for all of them."""
-        rest: dict[str, Any] = {
-            "source": self.source,
-            "charge": self.charge,
-            "remaining": self.remaining,
-            "released": [one.row() for one in self.released],
-        }
-        if self.simulated:
-            rest["simulated"] = True
+        """The rows as plain data, as ``--json`` prints them; they share the charge equally."""
+        rest = {"source": self.source, "charge": self.charge / max(len(self.rows), 1)}
+        simulated = {"simulated": True} if self.simulated else {}
         return [
             {
                 "query": self.query,
                 "group": row.group,
                 "columns": {name: one.row(level) for name, one in row.columns.items()},
                 **rest,
+                "remaining": self.remaining,
+                "released": [] if place else [one.row() for one in self.released],
+                **simulated,
             }
-            for row in self.rows
+            for place, row in enumerate(self.rows)
         ]
 
-
-def rows_of(result: Result, joint: JointEstimate) -> tuple[tuple[str, ...], tuple[ResultRow, ...]]:
-    """
-    The rows of a result, and the names of its columns.
-
-    Parameters
-    ----------
-    result : Result
-    joint : JointEstimate
-        What is known of the queries of its statement.
-
-    Notes
-    -----
-    **Privacy.**  A function of released numbers: it costs nothing.
-    """
-    return _Worked(result, joint).rows()
-
-
-class _Worked:
-    def __init__(self, result: Result, joint: JointEstimate) -> None:
-        self.result, self.joint = result, joint
-        self.values = np.array([0.0 if one is None else one.value for one in joint.estimates])
-        self.stds = np.array([0.0 if one is None else math.sqrt(one.variance) for one in joint.estimates])
-        laws = {one.law for one in joint.estimates if one is not None}
-        self.law: Law = "laplace" if "laplace" in laws else "gaussian"
-        self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
-        self.curves: dict[tuple[int, int, int], Floats] = {}
-        self.filtered = any(result.select.get(key) for key in ("where_clause",))
-        self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
-        self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
-
-    def rows(self) -> tuple[tuple[str, ...], tuple[ResultRow, ...]]:
-        found = self._run(self.result.select, self.values)
-        names = _different([one.name for one in self.result.outputs])
-        columns = [column.to_pylist() for column in found.columns]
-        grouped = self.result.unfiltered is not None
-        rows = []
-        for cells in zip(*columns, strict=True):
-            group: dict[str, Any] = {}
-            figures: dict[str, Figure] = {}
-            place = cells[-1] if grouped else None
-            key = (place,) if grouped else self._key(cells)
-            for number, (name, output) in enumerate(zip(names, self.result.outputs, strict=True)):
-                if output.key:
-                    group[name] = _printed(cells[number])
-                else:
-                    figures[name] = Figure(
-                        _plain(cells[number]), self._law(number, place, key, cells[number])
-                    )
-            rows.append(ResultRow(group, figures))
-        return names, tuple(rows)
-
-    def _key(self, cells: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(cell for cell, output in zip(cells, self.result.outputs, strict=False) if output.key)
-
-    def _run(self, select: dict[str, Any], values: Floats) -> pa.Table:
-        tables = {
-            f"{RELEASED}{number}": self._released(number, block, values)
-            for number, block in enumerate(self.result.blocks)
-        }
-        return _SCRATCH.run(select, tables)
-
-    def _released(self, number: int, block: Block, values: Floats) -> pa.Table:
-        table = block.keys
-        for slot, one in enumerate(block.slots):
-            if isinstance(one, Sum):
-                column = values[list(one.queries)] * float(one.factor)
-            else:
-                column = np.array(
-                    [self._quantile(one, group, values) for group in range(len(block.keys))], dtype=float
-                )
-            table = table.append_column(f"m{slot}", pa.array(column, pa.float64(), from_pandas=True))
-        return table
-
-    def _quantile(self, slot: Quantile, group: int, values: Floats) -> float:
-        places = list(slot.queries[group])
-        counts = cumulative(values[places])
-        points = np.array([float(one) for one in slot.points])
-        slack = 4 * slot.share * float(self.stds[places[-1]])
-        return quantile_of(points, counts, slot.share, continuous=slot.continuous, slack=slack)
-
-    def _law(self, column: int, place: int | None, key: tuple[Any, ...], value: Any) -> ValueLaw:
-        if value is None:
-            return NoLaw()
-        if place is not None:
-            number = int(np.searchsorted(self.firsts, place, side="right")) - 1
-            block, group = self.result.blocks[number], place - int(self.firsts[number])
-            form = block.forms[column]
-            if isinstance(form, int):
-                slot = block.slots[form]
-                assert isinstance(slot, Quantile)
-                return self._quantile_law(slot, group)
-            if form is not None and not (self.filtered and self.result.windowed):
-                return self._closed(form, block, group, value)
-        if self.joint.covariance is None:
-            return self._bounded(key, column, value)
-        return DrawnLaw(self._drawn(key, column))
-
-    def _bounded(self, key: tuple[Any, ...], column: int, value: Any) -> ValueLaw:
-        """To first order the largest error that there may be, where the joint law is not known."""
-        moved = [place for place, std in enumerate(self.stds) if std > 0]
-        if len(moved) > STEPS or not isinstance(value, int | float):
-            return NoLaw()
-        if self._slopes is None:
-            self._slopes = []
-            for place in moved:
-                values = self.values.copy()
-                values[place] += self.stds[place]
-                self._slopes.append(self._by_key(values))
-        steps = [found[key][column] - float(value) if key in found else math.nan for found in self._slopes]
-        std = math.fsum(map(abs, steps))
-        return LinearLaw(float(value), std, self.law, "consistent") if math.isfinite(std) else NoLaw()
-
-    def _by_key(self, values: Floats) -> dict[tuple[Any, ...], list[float]]:
-        """The numbers of each row of the statement with all its groups, by its key."""
-        grouped = self.result.unfiltered is not None
-        table = self._run(self.result.unfiltered or self.result.select, values)
-        found = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
-
-    def _closed(self, form: Form, block: Block, group: int, value: Any) -> ValueLaw:
-        top = self._terms(form.top, block, group)
-        law: LinearLaw | RatioLaw
-        exact = self.joint.covariance is not None
-        if form.bottom.fixed:
-            scale = float(form.bottom.constant)
-            std = math.sqrt(self._variance(top)) / abs(scale)
-            middle = (float(form.top.constant) + self._value(top)) / scale
-            law = LinearLaw(middle, std, self.law)
-        else:
-            bottom = self._terms(form.bottom, block, group)
-            covariance = self._covariance(top, bottom) if exact else None
-            law = RatioLaw(
-                float(form.top.constant) + self._value(top),
-                float(form.bottom.constant) + self._value(bottom),
-                self._variance(top), self._variance(bottom), covariance, self.law,
-            )  # fmt: skip
-        return law if form.digits is None else RoundedLaw(law, form.digits)
-
-    def _terms(self, linear: Linear, block: Block, group: int) -> dict[int, float]:
-        terms: dict[int, float] = {}
-
-        def add(part: Linear, at: int, by: Fraction) -> None:
-            for slot, coefficient in part.own.items():
-                one = block.slots[slot]
-                assert isinstance(one, Sum)
-                query = one.queries[at]
-                terms[query] = terms.get(query, 0.0) + float(coefficient * by * one.factor)
-
-        add(linear, group, Fraction(1))
-        for by, part, keys in linear.over:
-            for other in self._partition(block, group, keys):
-                add(part, other, by)
-        return terms
-
-    def _partition(self, block: Block, group: int, keys: tuple[int, ...]) -> list[int]:
-        columns = [block.keys.column(f"o{key}").to_pylist() for key in keys]
-        return [
-            other
-            for other in range(len(block.keys))
-            if all(column[other] == column[group] for column in columns)
-        ]
-
-    def _value(self, terms: Mapping[int, float]) -> float:
-        return math.fsum(self.values[place] * by for place, by in terms.items())
-
-    def _variance(self, terms: Mapping[int, float]) -> float:
-        if self.joint.covariance is None:
-            return math.fsum(abs(by) * self.stds[place] for place, by in terms.items()) ** 2
-        return max(self._covariance(terms, terms), 0.0)
-
-    def _covariance(self, one: Mapping[int, float], other: Mapping[int, float]) -> float:
-        assert self.joint.covariance is not None
-        part = self.joint.covariance[np.ix_(list(one), list(other))]
-        return (
-            float(np.array(list(one.values())) @ part @ np.array(list(other.values()))) if part.size else 0.0
-        )
-
-    def _quantile_law(self, slot: Quantile, group: int) -> ValueLaw:
-        places = list(slot.queries[group])
-        above = self.values[places] - slot.share * self.values[places[-1]]
-        stds = []
-        for place in places:
-            terms = {place: 1.0}
-            terms[places[-1]] = terms.get(places[-1], 0.0) - slot.share
-            stds.append(math.sqrt(self._variance(terms)))
-        return QuantileLaw([float(one) for one in slot.points], above, np.array(stds), self.law)
-
-    def _drawn(self, key: tuple[Any, ...], column: int) -> Floats:
-        """Draws of a value; none where it has none for some draw."""
-        if self._draws is None:
-            self._draws = self._draw()
-        found = self._draws.get(key)
-        if found is None or len(found) < DRAWS:
-            return np.zeros(0)
-        values = np.array([row[column] for row in found], dtype=float)
-        return values if np.isfinite(values).all() else np.zeros(0)
-
-    def _draw(self) -> dict[tuple[Any, ...], list[list[float]]]:
-        """The rows of the statement for draws around what was released, by their keys."""
-        assert self.joint.covariance is not None
-        found: dict[tuple[Any, ...], list[list[float]]] = {}
-        for values in drawn(self.values, self.joint.covariance, DRAWS):
-            for key, row in self._by_key(values).items():
-                found.setdefault(key, []).append(row)
-        return found
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | Decimal) else math.nan
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return _printed(value)
-
-
-def _printed(value: Any) -> Any:
-    """A key as DuckDB prints it; numbers, truth values and NULL as JSON has them."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dt.datetime | dt.date | Decimal):
-        return str(value)
-    return str(value)
-
-
-def _different(names: Sequence[str]) -> tuple[str, ...]:
-    """Names, each once: of two of a kind the second is called name_1, as DuckDB does."""
-    found: list[str] = []
-    for name in names:
-        number, called = 0, name
-        while called in found:
-            number += 1
-            called = f"{name}_{number}"
-        found.append(called)
-    return tuple(found)
+    def __repr__(self) -> str:
+        return f"<{len(self.rows)} rows of {', '.join(self.names)}: {self.query}>"

@@ -21,8 +21,9 @@ from laprasdp.sql.parse import Statement
 from laprasdp.sql.result import Result
 from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
-from laprasdp.stream.resultset import ResultSet, rows_of
+from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.state import State
+from laprasdp.stream.worked import rows_of
 
 Prices = Mapping[Query, float]
 
