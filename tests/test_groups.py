@@ -26,7 +26,7 @@ from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.strategy import block, span
-from laprasdp.strategy.block import Block, block_of
+from laprasdp.strategy.group_block import GroupBlock, block_of
 from laprasdp.strategy.measurement import Rows, measure, measure_laplace
 from laprasdp.strategy.span import Span
 
@@ -289,7 +289,7 @@ def test_groups_of_a_block_are_found_together_as_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = SMALL.shape[0] * SMALL.shape[1]
     whole = random_query(rng, SMALL, 2)
-    kept = Block(Groups(whole, (0, 1), rng.permutation(count)[:10]), rng.normal(size=10), 2.0)
+    kept = GroupBlock(Groups(whole, (0, 1), rng.permutation(count)[:10]), rng.normal(size=10), 2.0)
     for by in ((0,), (1,), (0, 1), (0, 2), (2,)):
         size = math.prod(SMALL.shape[axis] for axis in by)
         for other in (whole, random_query(rng, SMALL, 2)):

@@ -31,10 +31,10 @@ from laprasdp.queries.query import Query
 from laprasdp.queries.runs import LONG, Runs, runs_of
 from laprasdp.record.entries import Release
 from laprasdp.record.format import read_measurement, write_measurement
-from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.factor import shape_of
 from laprasdp.strategy.kronecker import Marginals, design_marginals
-from laprasdp.strategy.line import Line, branches_of
+from laprasdp.strategy.tree import StrategyTree, branches_of
 
 LINE = lp.Domain(x=lp.Integers(0, 299))
 WIDE = lp.Domain(x=lp.Integers(0, 299), y=lp.Integers(0, 2))
@@ -65,7 +65,7 @@ def whole(domain: lp.Domain) -> Marginals:
     return design_marginals(domain, SETS[domain], {}, Fraction(1, 20))
 
 
-def every_part(release: Marginals) -> list[Part]:
+def every_part(release: Marginals) -> list[DrawnPart]:
     later = [axes for axes in release.sets if release.later(axes)]
     return sorted((axes, (node,)) for axes in later for node in range(int(release.long[0].shape.firsts[-1])))
 
@@ -307,7 +307,7 @@ def test_a_ledger_that_was_begun_over_cells_goes_on_so(tmp_path: Path, monkeypat
 
 def test_lines_and_their_trees_are_named_by_what_they_are() -> None:
     line = whole(LINE).long[0]
-    assert isinstance(line, Line)
+    assert isinstance(line, StrategyTree)
     assert [matrix.sum(axis=1).any() for matrix in line.matrices] == [False, False]
     blocks = [size * b for size, b in zip(line.shape.sizes, line.shape.branches, strict=True)]
     nodes = itertools.accumulate(-(-300 // block) for block in blocks)

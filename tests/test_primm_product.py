@@ -21,7 +21,7 @@ from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.design_product import design_product
 from laprasdp.policy.kinds import typical_queries
-from laprasdp.policy.outlook import Told
+from laprasdp.policy.outlook import Refined
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS, Budget
@@ -233,7 +233,7 @@ def test_a_posterior_is_the_inverse_of_added_precision() -> None:
     joint = half @ half.T
     wide = np.pad(rows, [(0, 0), (0, 2)])
     true = np.linalg.inv(np.linalg.inv(joint) + 0.7 * wide.T @ wide)
-    told, places = Told(joint, rows), np.arange(len(joint))
+    told, places = Refined(joint, rows), np.arange(len(joint))
     assert told.covariances(places[:, np.newaxis], places, 0.7) == pytest.approx(true, rel=1e-8)
     assert told.variances(0.7) == pytest.approx(true.diagonal(), rel=1e-8)
     assert told.variances(0.0).tolist() == joint.diagonal().tolist()

@@ -12,7 +12,7 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.strategy.block import Block, block_of
+from laprasdp.strategy.group_block import GroupBlock, block_of
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
 
@@ -34,7 +34,7 @@ class GroupedBelief(ProductBelief):
 
     def __init__(self, prior: Marginals) -> None:
         super().__init__(prior)
-        self._blocks: list[Block] = []
+        self._blocks: list[GroupBlock] = []
 
     def learn(self, measurement: Measurement, values: Floats | None) -> None:
         if isinstance(measurement, Rows):
@@ -110,7 +110,7 @@ def joined(one: Any, spread: Any, other: Any, wide: Any) -> tuple[Any, Any]:
     return np.where(share > 0, one, 0.0) * share + np.where(share < 1, other, 0.0) * (1 - share), joint
 
 
-def _taken(block: Block, queries: Sequence[Query]) -> tuple[Floats, Floats]:
+def _taken(block: GroupBlock, queries: Sequence[Query]) -> tuple[Floats, Floats]:
     """(m, n) how often each query takes each group, 0 where it is no sum of them; and its variance there."""
     found = [block.weights(query) for query in queries]
     empty = np.zeros(math.prod(block.groups.shape))

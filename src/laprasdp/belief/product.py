@@ -19,17 +19,17 @@ import scipy.linalg
 from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, moved
 from laprasdp.belief.direct import Direct, centred, joint_of
-from laprasdp.belief.groups import GroupPrior
+from laprasdp.belief.group_prior import GroupPrior
 from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.factor import root_of
 from laprasdp.strategy.kronecker import Marginals
-from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes, parts, subsets
 from laprasdp.strategy.threads import blas_threads
+from laprasdp.strategy.tree import StrategyTree
 
 _REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
 _FLOOR = 1e-15  # share of a prior variance that rows leave at least
@@ -68,7 +68,7 @@ class ProductBelief:
         self.prior = prior
         shape = prior.domain.shape
         self._roots = {axis: root_of(shape[axis], factor) for axis, factor in prior.factors.items()}
-        self._released: dict[Part, Floats] | None = None
+        self._released: dict[DrawnPart, Floats] | None = None
         self._views = Views(prior, self._roots)  # the same for all copies
         self._basis = Basis(len(shape), self._roots)
         self._places: dict[str, int] = {}
@@ -221,11 +221,11 @@ class ProductBelief:
         """Whether the prior spans `query`, and not by very many nodes of long attributes."""
         return self._views.covers(query)
 
-    def parts(self, queries: Sequence[Query]) -> list[Part]:
+    def parts(self, queries: Sequence[Query]) -> list[DrawnPart]:
         """Nodes of long attributes that the values of some queries rest on, where the prior spans them."""
         return self._views.parts(queries)
 
-    def undrawn(self, queries: Sequence[Query]) -> list[Part]:
+    def undrawn(self, queries: Sequence[Query]) -> list[DrawnPart]:
         """Those of them that were not drawn yet."""
         return [part for part in self.parts(queries) if part not in (self._released or ())]
 
@@ -280,13 +280,13 @@ class ProductBelief:
         cut, factors = self._views.cut(query, axes), [self.prior.factors[axis] for axis in axes]
         ends, nodes = list[npt.NDArray[np.int64]](), iter(cut)
         for factor in factors:
-            rows = [len(factor)] if not isinstance(factor, Line) else [
+            rows = [len(factor)] if not isinstance(factor, StrategyTree) else [
                 factor.shape.rows[factor.shape.depth(node)] for node in next(nodes).tolist()
             ]  # fmt: skip
             ends.append(np.cumsum([0, *rows]))
         found = np.full([int(end[-1]) for end in ends], np.nan)
         for place in itertools.product(*(range(len(end) - 1) for end in ends)):
-            chosen = (i for i, factor in zip(place, factors, strict=True) if isinstance(factor, Line))
+            chosen = (i for i, factor in zip(place, factors, strict=True) if isinstance(factor, StrategyTree))
             part = axes, tuple(int(each[i]) for each, i in zip(cut, chosen, strict=True))
             where = tuple(slice(end[i], end[i + 1]) for end, i in zip(ends, place, strict=True))
             found[where] = self._released.get(part, np.nan)

@@ -13,7 +13,7 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, view_of
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import class_sizes, runs_of
-from laprasdp.strategy.drawn import Part
+from laprasdp.strategy.drawn import DrawnPart
 from laprasdp.strategy.factor import Root
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.subspaces import Axes, subsets, tensor_of
@@ -75,9 +75,9 @@ class Views:
         later = [s for s in every if s in self._prior.precisions and self._prior.later(s)]
         return sum(math.prod(map(len, self.cut(query, s))) for s in later) <= _FINE
 
-    def parts(self, queries: Sequence[Query]) -> list[Part]:
+    def parts(self, queries: Sequence[Query]) -> list[DrawnPart]:
         """Nodes of long attributes that the values of some queries rest on, where the prior spans them."""
-        found: dict[Part, None] = {}
+        found: dict[DrawnPart, None] = {}
         for query in queries if self._prior.long else ():
             for axes in subsets(query.axes) if self.covers(query) else ():
                 if axes in self._prior.precisions and self._prior.later(axes):

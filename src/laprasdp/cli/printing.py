@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from laprasdp.cli.show import price, records, shorten
 from laprasdp.stream.answer import Answer, GroupedAnswer
-from laprasdp.stream.asking import Asking
+from laprasdp.stream.asking import Asking, Told
 from laprasdp.stream.resultset import ResultRow, ResultSet
 
 Format = Literal["json", "csv", "text"]
@@ -22,8 +22,7 @@ REASONS = {
     "batch": "more for the predicted queries still to come",
     "raise": "what the raised budget has room for",
 }
-Shown = Answer | GroupedAnswer | ResultSet
-Write = Callable[[int | None, Shown], None]
+Write = Callable[[int | None, Told], None]
 FIELDS = (
     *("line", "query", "group", "column", "value", "nonnegative", "std"),
     *("low", "high", "source", "charge", "remaining", "released"),
@@ -35,7 +34,7 @@ def writer(form: Format, level: float, session: Asking, post: Post | None = None
     return {"json": _json_lines, "csv": _csv, "text": _text}[form](level, session, post)
 
 
-def adjusted(answer: Shown, post: Post) -> list[float]:
+def adjusted(answer: Told, post: Post) -> list[float]:
     """
     One value an answer, to stand beside the unbiased one.
 
@@ -48,14 +47,14 @@ def adjusted(answer: Shown, post: Post) -> list[float]:
     return [one.rounded if post == "rounded" else one.nonnegative for one in members(answer)]
 
 
-def members(answer: Shown) -> list[Answer]:
+def members(answer: Told) -> list[Answer]:
     """The answers of a statement, one each group; none of a result that is worked out from several."""
     if isinstance(answer, ResultSet):
         return []
     return list(answer) if isinstance(answer, GroupedAnswer) else [answer]
 
 
-def _rows(line: int | None, answer: Shown, post: Post | None, level: float) -> Iterator[dict[str, Any]]:
+def _rows(line: int | None, answer: Told, post: Post | None, level: float) -> Iterator[dict[str, Any]]:
     if isinstance(answer, ResultSet):
         yield from ({**({} if line is None else {"line": line}), **row} for row in answer.json_rows(level))
         return
@@ -66,7 +65,7 @@ def _rows(line: int | None, answer: Shown, post: Post | None, level: float) -> I
 
 
 def _json_lines(level: float, session: Asking, post: Post | None) -> Write:
-    def write(line: int | None, answer: Shown) -> None:
+    def write(line: int | None, answer: Told) -> None:
         for row in _rows(line, answer, post, level):
             print(json.dumps(row))
 
@@ -86,7 +85,7 @@ def _csv(level: float, session: Asking, post: Post | None) -> Write:
     made.writeheader()
     sys.stdout.flush()
 
-    def write(line: int | None, answer: Shown) -> None:
+    def write(line: int | None, answer: Told) -> None:
         for row in _values(_rows(line, answer, post, level)):
             if "group" in row:
                 row["group"] = json.dumps(row["group"], ensure_ascii=False)
@@ -105,7 +104,7 @@ def _text(level: float, session: Asking, post: Post | None) -> Write:
     header = layout.format("line", "answer", "std", "low", "high", *added, "source", charge, "statement")
     print(header, flush=True)
 
-    def write(line: int | None, answer: Shown) -> None:
+    def write(line: int | None, answer: Told) -> None:
         values = None if post is None else adjusted(answer, post)
         number = "" if line is None else line
         if isinstance(answer, GroupedAnswer):

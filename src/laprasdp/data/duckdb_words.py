@@ -8,7 +8,7 @@ from types import MappingProxyType
 import duckdb
 from sqlglot import exp
 
-from laprasdp.data.levels import Lookup
+from laprasdp.data.levels import LevelList
 
 
 def _call(function: str, *arguments: exp.Expr) -> exp.Expr:
@@ -46,7 +46,7 @@ DUCKDB: Mapping[str, Callable[..., exp.Expr]] = MappingProxyType(
 """What DuckDB makes of each of `laprasdp.data.words.WORDS`."""
 
 
-def joined(scan: exp.Select, lookup: Lookup, key: exp.Expr, name: str) -> exp.Select:
+def joined(scan: exp.Select, lookup: LevelList, key: exp.Expr, name: str) -> exp.Select:
     """The scan beside the table `name` of a list, with NULL where `key`, the list's `of`, finds nothing."""
     value = exp.column("value", name)
     if lookup.is_ordered:
@@ -54,7 +54,7 @@ def joined(scan: exp.Select, lookup: Lookup, key: exp.Expr, name: str) -> exp.Se
     return scan.join(exp.to_table(name), on=key.eq(value), join_type="LEFT")
 
 
-def create_list(connection: duckdb.DuckDBPyConnection, lookup: Lookup, name: str) -> None:
+def create_list(connection: duckdb.DuckDBPyConnection, lookup: LevelList, name: str) -> None:
     """A table of the values and levels of a list."""
     import pyarrow
 

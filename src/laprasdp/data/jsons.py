@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from laprasdp.data.records import LIMIT, Block, chunks, whole
+from laprasdp.data.records import LIMIT, RecordBlock, chunks, whole
 from laprasdp.errors import DataError
 
 _ODD = b"\xff"
@@ -41,7 +41,7 @@ class JSON:
         self._path = path
         self._is_array = ".json" in [suffix.lower() for suffix in path.suffixes[-2:]]
 
-    def blocks(self, wanted: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, wanted: Sequence[str]) -> Iterator[RecordBlock]:
         """
         The values under some keys of every record, in the order of the file.
 
@@ -54,9 +54,9 @@ class JSON:
         rows: list[list[Any]] = []
         faults: list[tuple[int, str]] = []
 
-        def block() -> Block:
+        def block() -> RecordBlock:
             columns = zip(*rows, strict=True) if rows else [()] * len(wanted)
-            return Block([_array(column) for column in columns], faults)
+            return RecordBlock([_array(column) for column in columns], faults)
 
         for line, text in self._elements() if self._is_array else self._lines():
             row = _row(text, places)

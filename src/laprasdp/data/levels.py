@@ -19,7 +19,7 @@ TREE = 128  # more edges than this are looked up; up to here a tree of compariso
 
 
 @dataclass(frozen=True)
-class Lookup:
+class LevelList:
     """
     A list of values and levels, too long for an expression.
 
@@ -52,7 +52,7 @@ class Level:
         NULL where the row lies outside.  Over three neutral names, and in the words of `laprasdp.data.words`:
         ``value``, of the column's type, NULL where it could not be read; ``absent``, whether it is NULL in
         the source; ``found``, the level that `lookup` finds, NULL where it finds none.
-    lookup : Lookup, optional
+    lookup : LevelList, optional
 
     Notes
     -----
@@ -60,13 +60,13 @@ class Level:
     """
 
     expression: exp.Expr
-    lookup: Lookup | None = None
+    lookup: LevelList | None = None
 
 
 def level_of(attribute: Attribute, column: Column) -> Level:
     """The level of an attribute, read from a column whose type fits it."""
     value, found = exp.column("value"), exp.column("found")
-    lookup: Lookup | None = None
+    lookup: LevelList | None = None
     level: exp.Expr
     if column.base == "":
         level = exp.null()
@@ -74,7 +74,7 @@ def level_of(attribute: Attribute, column: Column) -> Level:
         level = _whole(value, column, _offset(value, column, attribute))
     elif isinstance(attribute, Categories):
         names = tuple((name.encode("utf-8", "surrogatepass"), k) for k, name in enumerate(attribute.names))
-        lookup = Lookup(word("bytes", exp.cast(value, "VARCHAR")), "BLOB", names, is_ordered=False)
+        lookup = LevelList(word("bytes", exp.cast(value, "VARCHAR")), "BLOB", names, is_ordered=False)
         level = found
         if attribute.other:
             known = exp.Coalesce(this=found.copy(), expressions=[exp.convert(len(attribute.names))])
@@ -88,7 +88,7 @@ def level_of(attribute: Attribute, column: Column) -> Level:
             places = [under, *[place for _, place in edges]]
             level = _tree(value, column.type, [text for text, _ in edges], places, attribute.values)
         else:
-            lookup = Lookup(value, column.type, tuple(edges), is_ordered=True)
+            lookup = LevelList(value, column.type, tuple(edges), is_ordered=True)
             place = exp.Coalesce(this=found, expressions=[exp.convert(under)])
             level = exp.case().when(place.between(0, attribute.values - 1), place)
         if column.base in FLOATS or column.base in DAYS:

@@ -10,7 +10,7 @@ import numpy as np
 
 from laprasdp.arrays import Flags, Ints
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.records import LIMIT, Block, Chunk, chunks
+from laprasdp.data.records import LIMIT, Chunk, RecordBlock, chunks
 from laprasdp.errors import DataError
 
 _CR = ord("\r")
@@ -50,7 +50,7 @@ class Delimited:
         self._quote = ord(dialect.quote) if dialect.quote else None
         self.names: tuple[str, ...] = tuple(self._header() if dialect.columns is None else dialect.columns)
 
-    def blocks(self, wanted: Sequence[int]) -> Iterator[Block]:
+    def blocks(self, wanted: Sequence[int]) -> Iterator[RecordBlock]:
         """
         The fields at some places of every record, in the order of the file.
 
@@ -72,7 +72,7 @@ class Delimited:
                 (at, _REASONS[reason])
                 for at, reason in zip(lines.tolist(), reasons[lost].tolist(), strict=True)
             ]
-            yield Block(fields, faults)
+            yield RecordBlock(fields, faults)
             line, is_header = line + len(chunk.breaks), False
 
     def _chunks(self) -> Iterator[Chunk]:

@@ -45,7 +45,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RecordBlock:
     """
     What was read of some records.
 

@@ -20,7 +20,7 @@ from laprasdp.data.files import SPOKEN, kind_of_file, local_file
 from laprasdp.data.jsons import JSON
 from laprasdp.data.lines import Delimited
 from laprasdp.data.memory import connect
-from laprasdp.data.records import Block
+from laprasdp.data.records import RecordBlock
 from laprasdp.errors import DataError
 
 _CHUNK = 2**15  # rows that one thread of the engine takes at a time
@@ -146,7 +146,7 @@ class Relation:
         hint = f"the nearest is {folded[near[0]]}" if near else f"it has {shown}"
         raise DataError(f"{self.label} has no {what} {wanted}; {hint}")
 
-    def noted(self, blocks: Iterator[Block]) -> Iterator[Sequence[Any]]:
+    def noted(self, blocks: Iterator[RecordBlock]) -> Iterator[Sequence[Any]]:
         """The fields of blocks; what cannot be read goes to `note`."""
         for block in blocks:
             self.note(block.faults)

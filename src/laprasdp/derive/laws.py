@@ -12,7 +12,7 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.privacy.law import Law, half_width
 
-Kind = Literal["unbiased", "consistent"]
+ValueKind = Literal["unbiased", "consistent"]
 UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -20,7 +20,7 @@ class ValueLaw(Protocol):
     """What is known of the error of one value."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Unbiased: its expectation is the truth; or consistent: near the truth where noise is small."""
 
     @property
@@ -41,14 +41,14 @@ class LinearLaw:
     value, std : float
     law : Law
         Gaussian where all errors are; otherwise the wider of both is taken.
-    kind : Kind
+    kind : ValueKind
         Consistent where the value is linear to first order only.
     """
 
     value: float
     std: float
     law: Law = "gaussian"
-    kind: Kind = "unbiased"
+    kind: ValueKind = "unbiased"
 
     def interval(self, level: float) -> tuple[float, float]:
         """Symmetric."""
@@ -89,7 +89,7 @@ class RatioLaw:
     law: Law = "gaussian"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Consistent: a ratio of unbiased values is not unbiased."""
         return "consistent"
 
@@ -135,7 +135,7 @@ class RoundedLaw:
     digits: int
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Consistent."""
         return "consistent"
 
@@ -176,7 +176,7 @@ class DrawnLaw:
     draws: Floats
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Consistent."""
         return "consistent"
 
@@ -227,7 +227,7 @@ class QuantileLaw:
     law: Law = "gaussian"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Consistent."""
         return "consistent"
 
@@ -253,7 +253,7 @@ class NoLaw:
     """Nothing is known of the error."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Consistent."""
         return "consistent"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from laprasdp.errors import DomainError, LedgerError
 from laprasdp.record.entries import Entry, Release
-from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement
 
@@ -23,7 +23,7 @@ class Once:
 
     def __init__(self) -> None:
         self._whole: Marginals | None = None
-        self._drawn: frozenset[Part] = frozenset()
+        self._drawn: frozenset[DrawnPart] = frozenset()
 
     def check(self, measurement: Measurement) -> None:
         """

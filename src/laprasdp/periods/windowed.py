@@ -34,7 +34,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.strategy.threads import one_thread
-from laprasdp.stream.asking import Account, Asked, Asking, Told
+from laprasdp.stream.asking import Account, Asking, Question, Told
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
 from laprasdp.stream.session import Session, now
@@ -203,7 +203,7 @@ class WindowedSession(Asking):
         self._sessions.first.admit(analyst)
 
     @one_thread()
-    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
+    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 
@@ -249,7 +249,7 @@ class WindowedSession(Asking):
             return added(parsed, places, shown)
 
     @one_thread()
-    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
         with self._lock, ExitStack() as stack:
             parsed = self._parsed(statement)
@@ -315,7 +315,7 @@ class WindowedSession(Asking):
             self._domain = domain
             return period
 
-    def _parsed(self, statement: Asked) -> Statement:
+    def _parsed(self, statement: Question) -> Statement:
         if isinstance(statement, str):
             return self.parse(statement)
         if isinstance(statement, Query):

@@ -29,8 +29,8 @@ from laprasdp.strategy.background import point_moment, range_moment
 from laprasdp.strategy.factor import Moment, shape_of
 from laprasdp.strategy.joint import Joint, design_joint, design_line
 from laprasdp.strategy.kronecker import Marginals, design_marginals
-from laprasdp.strategy.line import SHORT, cut_moments, depth_moments, point_moments
 from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
+from laprasdp.strategy.tree import SHORT, cut_moments, depth_moments, point_moments
 
 _MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
 _NARROW = 4  # attributes up to which the background has all sets that queries may use

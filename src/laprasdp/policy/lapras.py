@@ -17,7 +17,7 @@ from laprasdp.queries.groups import chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.block import Combination
+from laprasdp.strategy.group_block import Combination
 from laprasdp.strategy.joint import design_joint
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span

@@ -25,7 +25,7 @@ from laprasdp.strategy.threads import blas_threads
 ENOUGH = 0.25
 """Variance of a piece's noise, of what is not known of its query beside it: less is not worth its cost."""
 
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
@@ -101,7 +101,7 @@ class Outlook:
         self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
         self._first, self.predicted = len(measured), joint is not None
         self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
-        self._told = Told(every, np.zeros((0, 1)) if joint is None else joint.encode)
+        self._told = Refined(every, np.zeros((0, 1)) if joint is None else joint.encode)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
@@ -145,7 +145,7 @@ class Outlook:
         return np.asarray(np.add.reduceat(errors, self.starts) / self.sizes)
 
 
-class Told:
+class Refined:
     """
     What measuring combinations of the first queries, ever more strongly, tells of all.
 
@@ -168,7 +168,7 @@ class Told:
         """(k,) after the rows were measured with this squared scale."""
         return np.asarray(self._joint.diagonal() - self._weights(power) @ self._seen**2)
 
-    def covariances(self, own: Places, others: Places, power: float) -> Floats:
+    def covariances(self, own: Indices, others: Indices, power: float) -> Floats:
         """Those of some queries with others, place by place."""
         told = np.tensordot(self._weights(power), self._seen[:, own] * self._seen[:, others], axes=1)
         return np.asarray(self._joint[own, others] - told)

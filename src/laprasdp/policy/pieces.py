@@ -14,8 +14,8 @@ import numpy.typing as npt
 from laprasdp.arrays import Ints
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import Runs, class_sizes, runs_of
-from laprasdp.strategy.line import SHORT
 from laprasdp.strategy.subspaces import tensor_of
+from laprasdp.strategy.tree import SHORT
 
 Bounds = Mapping[int, Ints]
 """Known bounds of each long attribute, ascending."""

@@ -15,7 +15,7 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import design_product
-from laprasdp.policy.outlook import ENOUGH, Told, deviations, finite, measured_deviation, told_deviation
+from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
 from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
@@ -286,7 +286,7 @@ class PrimmProduct(Primm):
         cut, places = cut_off(typical, design.rows)
         joint = finite(self.belief.covariance([*strategy.queries, *beside, *typical, *cut]))
         own, rows = m + np.arange(len(typical)), m + places
-        told, totals = Told(joint, strategy.encode), []
+        told, totals = Refined(joint, strategy.encode), []
         for share in SHARES:
             known = np.sqrt(np.maximum(told.variances(left * share), 0))[start:]
             rest, each = 0.0, max(left * (1 - share), 1e-300)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
 LONG = 4_096
 """Levels above which labels are kept as runs, if there are few of them."""
@@ -40,25 +40,25 @@ class Runs:
 
     size: int
     starts: npt.NDArray[np.int64]
-    values: Array
+    values: AnyArray
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """(k,) levels of each run."""
         return np.diff(self.starts, append=self.size)
 
-    def array(self) -> Array:
+    def array(self) -> AnyArray:
         """(size,) labels, read-only."""
         labels = np.repeat(self.values, self.lengths)
         labels.setflags(write=False)
         return labels
 
-    def at(self, levels: Array) -> Array:
+    def at(self, levels: AnyArray) -> AnyArray:
         """Labels of some levels."""
         return np.asarray(self.values[np.searchsorted(self.starts, levels, side="right") - 1])
 
 
-Labels = Array | Runs
+Labels = AnyArray | Runs
 
 
 def runs_of(labels: Labels) -> Runs:
@@ -78,12 +78,12 @@ def packed(labels: Labels) -> Labels:
     return found if _MANY * len(found.starts) <= found.size else labels
 
 
-def unpacked(labels: Labels) -> Array:
+def unpacked(labels: Labels) -> AnyArray:
     """The same labels as an array."""
     return labels.array() if isinstance(labels, Runs) else labels
 
 
-def together(each: Sequence[Labels]) -> tuple[npt.NDArray[np.int64] | None, list[Array]]:
+def together(each: Sequence[Labels]) -> tuple[npt.NDArray[np.int64] | None, list[AnyArray]]:
     """
     Several labellings of the same levels, on runs where none of them changes.
 
@@ -101,12 +101,12 @@ def together(each: Sequence[Labels]) -> tuple[npt.NDArray[np.int64] | None, list
     return None, [unpacked(labels) for labels in each]
 
 
-def labels_at(labels: Labels, levels: Array) -> Array:
+def labels_at(labels: Labels, levels: AnyArray) -> AnyArray:
     """The labels of some levels."""
     return labels.at(levels) if isinstance(labels, Runs) else np.asarray(labels[levels])
 
 
-def relabelled(labels: Labels, names: Array) -> Labels:
+def relabelled(labels: Labels, names: AnyArray) -> Labels:
     """Each level with the name of its class."""
     if isinstance(labels, Runs):
         return Runs(labels.size, labels.starts, names[labels.values])

@@ -33,12 +33,12 @@ from laprasdp.record.integers import (
     write_labels,
 )
 from laprasdp.strategy.clipped import Clipped
-from laprasdp.strategy.drawn import Drawn, Part
+from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.factor import Factor
 from laprasdp.strategy.kronecker import Marginals, Nodes
-from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes
+from laprasdp.strategy.tree import StrategyTree
 
 FORMAT = 1
 """Version of a ledger's form; a reader refuses a newer one."""
@@ -265,7 +265,7 @@ def _read_matrix(form: Form) -> Any:
 
 def _write_factor(factor: Factor) -> Form:
     """A matrix; of a long attribute, that of the nodes of each depth."""
-    if isinstance(factor, Line):
+    if isinstance(factor, StrategyTree):
         return {"depths": list(map(_write_matrix, factor.matrices)), "levels": factor.levels}
     return _write_matrix(factor)
 
@@ -274,7 +274,9 @@ def _read_factor(form: Form, levels: int) -> Factor:
     if "depths" in form:
         if _typed(form["levels"], int) != levels:
             raise ValueError("a tree is of another attribute")
-        return Line(levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"]))
+        return StrategyTree(
+            levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"])
+        )
     return np.array(_read_matrix(form), dtype=np.int64)
 
 
@@ -289,7 +291,7 @@ def _write_parts(measurement: Drawn) -> list[Form]:
     ]
 
 
-def _read_parts(form: list[Form], domain: Domain) -> Iterator[Part]:
+def _read_parts(form: list[Form], domain: Domain) -> Iterator[DrawnPart]:
     for one in _typed(form, list):
         axes = tuple(domain.axis(name) for name in one["set"])
         yield from ((axes, tuple(nodes)) for nodes in _read_matrix(one["nodes"]).tolist())

@@ -12,11 +12,11 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Tree, children, quoted, same
 from laprasdp.sql.forms import constant_of, form_of
-from laprasdp.sql.grouping import Groups, grouped, keys_table
+from laprasdp.sql.grouping import GroupingSet, grouped, keys_table
 from laprasdp.sql.image import Images, axis_of
 from laprasdp.sql.measured import AGGREGATES, Measured
 from laprasdp.sql.predicate import folded
-from laprasdp.sql.relation import Names, Rows
+from laprasdp.sql.relation import Names, SelectRows
 from laprasdp.sql.result import GROUP, RELEASED, Block
 from laprasdp.sql.scalar import check_scalar
 from laprasdp.sql.syntax import clip
@@ -66,7 +66,7 @@ class Blocks:
         self._places: dict[Query, int] = {}
         self._groups = 0
 
-    def add(self, node: Tree, rows: Rows, labels: Sequence[str] | None) -> frozenset[str]:
+    def add(self, node: Tree, rows: SelectRows, labels: Sequence[str] | None) -> frozenset[str]:
         """
         Have the aggregates of a SELECT measured, and let it select from what is released.
 
@@ -74,7 +74,7 @@ class Blocks:
         ----------
         node : Tree
             Changed in place.
-        rows : Rows
+        rows : SelectRows
             What its FROM shows.
         labels : sequence of str, optional
             The names of its columns; DuckDB's own otherwise.
@@ -125,7 +125,7 @@ class Blocks:
 
 
 class _Block:
-    def __init__(self, blocks: Blocks, node: Tree, rows: Rows, labels: Sequence[str] | None) -> None:
+    def __init__(self, blocks: Blocks, node: Tree, rows: SelectRows, labels: Sequence[str] | None) -> None:
         self.names, self.images, self.domain = blocks.names, blocks.images, blocks.domain
         self.node, self.rows = node, rows
         self.items: list[Tree] = node["select_list"]
@@ -155,7 +155,7 @@ class _Block:
         self.qualify = self._value(node["qualify"], self.aliases) if node.get("qualify") else None
         self.modifiers = [self._modifier(one) for one in node.get("modifiers") or ()]
         pairs = [(chosen, *grouped(images, chosen, kept, self.domain)) for chosen in sets]
-        groups: list[Groups] = [one for _, one, _ in pairs]
+        groups: list[GroupingSet] = [one for _, one, _ in pairs]
         table = keys_table(images, [(chosen, spots) for chosen, _, spots in pairs], before)
         slots = self.measured.ask(groups, places)
         forms = tuple(form_of(one, slots) for one in self.selected)

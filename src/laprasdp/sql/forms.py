@@ -7,22 +7,22 @@ from fractions import Fraction
 from typing import Any
 
 from laprasdp.scratch import Tree
-from laprasdp.sql.result import Form, Linear, Quantile, Sum
+from laprasdp.sql.result import Formula, Linear, Quantile, Sum
 
 _WHOLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 _NUMBERS = frozenset((*_WHOLE, "DECIMAL", "DOUBLE", "FLOAT"))
 
 
-def form_of(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | int | None:
+def form_of(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | int | None:
     """How an expression over a block's columns follows from its aggregates; None if in no closed form."""
     column = _column(node)
     if column is not None and column[0] == "m":
         slot = int(column[1:])
-        return slot if isinstance(slots[slot], Quantile) else Form(Linear({slot: Fraction(1)}))
+        return slot if isinstance(slots[slot], Quantile) else Formula(Linear({slot: Fraction(1)}))
     match node["class"]:
         case "CONSTANT":
             number = constant_of(node)
-            return None if number is None else Form(Linear(constant=number))
+            return None if number is None else Formula(Linear(constant=number))
         case "CAST":
             return _cast(node, slots)
         case "FUNCTION":
@@ -51,25 +51,25 @@ def _column(node: Tree) -> str | None:
     return names[0] if len(names) == 1 and names[0] else None
 
 
-def _exact(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
+def _exact(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | None:
     """A form to go on from: nothing rounded."""
     found = form_of(node, slots)
-    return found if isinstance(found, Form) and found.digits is None else None
+    return found if isinstance(found, Formula) and found.digits is None else None
 
 
-def _cast(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | int | None:
+def _cast(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | int | None:
     found = form_of(node["child"], slots)
     kind = node["cast_type"]
     if kind["id"] in ("DOUBLE", "FLOAT"):
         return found
-    if not isinstance(found, Form) or found.digits is not None:
+    if not isinstance(found, Formula) or found.digits is not None:
         return None
     if kind["id"] == "DECIMAL":
-        return Form(found.top, found.bottom, kind["type_info"]["scale"])
-    return Form(found.top, found.bottom, 0) if kind["id"] in _WHOLE else None
+        return Formula(found.top, found.bottom, kind["type_info"]["scale"])
+    return Formula(found.top, found.bottom, 0) if kind["id"] in _WHOLE else None
 
 
-def _function(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
+def _function(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | None:
     name, parts = node["function_name"], node["children"]
     if name == "nullif":
         return _exact(parts[0], slots)
@@ -78,7 +78,7 @@ def _function(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
         digits = constant_of(parts[1]) if len(parts) == 2 else Fraction(0)
         if found is None or digits is None:
             return None
-        return Form(found.top, found.bottom, int(digits))
+        return Formula(found.top, found.bottom, int(digits))
     if name not in ("+", "-", "*", "/"):
         return None
     forms = [_exact(part, slots) for part in parts]
@@ -87,40 +87,40 @@ def _function(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
     one = forms[0]
     assert one is not None
     if len(forms) == 1:
-        return Form(one.top.scaled(Fraction(-1)), one.bottom) if name == "-" else one
+        return Formula(one.top.scaled(Fraction(-1)), one.bottom) if name == "-" else one
     other = forms[1]
     assert other is not None
     if name in ("+", "-"):
-        return _added(one, Form(other.top.scaled(Fraction(-1)), other.bottom) if name == "-" else other)
+        return _added(one, Formula(other.top.scaled(Fraction(-1)), other.bottom) if name == "-" else other)
     return _product(one, other) if name == "*" else _quotient(one, other)
 
 
-def _added(one: Form, other: Form) -> Form | None:
+def _added(one: Formula, other: Formula) -> Formula | None:
     if one.bottom == other.bottom:
-        return Form(one.top.plus(other.top), one.bottom)
+        return Formula(one.top.plus(other.top), one.bottom)
     for ratio, rest in ((one, other), (other, one)):
         if rest.top.fixed and rest.bottom.fixed and rest.bottom.constant:
             constant = rest.top.constant / rest.bottom.constant
-            return Form(ratio.top.plus(ratio.bottom.scaled(constant)), ratio.bottom)
+            return Formula(ratio.top.plus(ratio.bottom.scaled(constant)), ratio.bottom)
     return None
 
 
-def _product(one: Form, other: Form) -> Form | None:
+def _product(one: Formula, other: Formula) -> Formula | None:
     for form, rest in ((one, other), (other, one)):
         if rest.top.fixed and rest.bottom.fixed and rest.bottom.constant:
-            return Form(form.top.scaled(rest.top.constant / rest.bottom.constant), form.bottom)
+            return Formula(form.top.scaled(rest.top.constant / rest.bottom.constant), form.bottom)
     return None
 
 
-def _quotient(one: Form, other: Form) -> Form | None:
+def _quotient(one: Formula, other: Formula) -> Formula | None:
     if other.top.fixed:
-        return _product(one, Form(other.bottom, other.top)) if other.top.constant else None
+        return _product(one, Formula(other.bottom, other.top)) if other.top.constant else None
     if one.bottom.fixed and other.bottom.fixed and one.bottom.constant:
-        return Form(one.top.scaled(other.bottom.constant / one.bottom.constant), other.top)
-    return Form(one.top, other.top) if one.bottom == other.bottom else None
+        return Formula(one.top.scaled(other.bottom.constant / one.bottom.constant), other.top)
+    return Formula(one.top, other.top) if one.bottom == other.bottom else None
 
 
-def _window(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
+def _window(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | None:
     """SUM(…) OVER (PARTITION BY keys): a sum over groups."""
     if (
         node["function_name"] != "sum"
@@ -136,4 +136,4 @@ def _window(node: Tree, slots: Sequence[Sum | Quantile]) -> Form | None:
     if (node["start"], node["end"]) != ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE"):
         return None
     top = inner.top.scaled(1 / inner.bottom.constant)
-    return Form(Linear(over=((Fraction(1), top, tuple(int(key[1:]) for key in keys)),)))
+    return Formula(Linear(over=((Fraction(1), top, tuple(int(key[1:]) for key in keys)),)))

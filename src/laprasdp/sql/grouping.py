@@ -21,7 +21,7 @@ from laprasdp.sql.truth import TRUE
 
 
 @dataclass
-class Groups:
+class GroupingSet:
     """
     The groups of one grouping set.
 
@@ -36,7 +36,9 @@ class Groups:
     count: int
 
 
-def grouped(keys: Sequence[Image], chosen: Sequence[int], kept: Query, domain: Domain) -> tuple[Groups, Ints]:
+def grouped(
+    keys: Sequence[Image], chosen: Sequence[int], kept: Query, domain: Domain
+) -> tuple[GroupingSet, Ints]:
     """
     The groups of a grouping set that a row can be in, and the place of the value of each chosen key in each.
 
@@ -64,10 +66,10 @@ def grouped(keys: Sequence[Image], chosen: Sequence[int], kept: Query, domain: D
     numbered = np.searchsorted(found, cells.weights)
     numbered = np.where(cells.weights < 0, -1, numbered)
     places = np.array(np.unravel_index(found, sizes)) if chosen else np.zeros((0, 1), dtype=np.int64)
-    return Groups(cells.spread(numbered), len(found)), places
+    return GroupingSet(cells.spread(numbered), len(found)), places
 
 
-def group_queries(weights: Query, groups: Groups) -> list[Query]:
+def group_queries(weights: Query, groups: GroupingSet) -> list[Query]:
     """The query of each group: the weight where a cell is in it, zero elsewhere."""
     group = groups.cells.combine(weights, lambda one, weight: one + 0 * weight).weights
     joint = groups.cells.combine(weights, lambda one, weight: weight + 0 * one)

@@ -19,7 +19,7 @@ from laprasdp.limits import MAX_GROUPS, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, Tree
-from laprasdp.sql.grouping import Groups, group_queries
+from laprasdp.sql.grouping import GroupingSet, group_queries
 from laprasdp.sql.image import Image, Images
 from laprasdp.sql.result import Quantile, Sum
 from laprasdp.sql.syntax import clip
@@ -223,13 +223,13 @@ class Measured:
         self.asked.append((steps, tuple(known), float(share), name in ("median", "quantile_cont")))
         return self._ref(len(self.asked) - 1)
 
-    def ask(self, sets: Sequence[Groups], places: dict[Query, int]) -> tuple[Sum | Quantile, ...]:
+    def ask(self, sets: Sequence[GroupingSet], places: dict[Query, int]) -> tuple[Sum | Quantile, ...]:
         """
         All aggregates, by the places of their queries in all groups.
 
         Parameters
         ----------
-        sets : sequence of Groups
+        sets : sequence of GroupingSet
         places : dict of Query to int
             Of the queries of the statement; those that are new are added.
 

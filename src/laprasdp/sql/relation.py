@@ -27,7 +27,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SelectRows:
     """
     Private rows as a SELECT sees them.
 
@@ -35,22 +35,22 @@ class Rows:
     ----------
     fields : tuple of Field
     conditions : tuple of Tree
-        Rows for which one of them is not true are left out.
+        SelectRows for which one of them is not true are left out.
     """
 
     fields: tuple[Field, ...]
     conditions: tuple[Tree, ...] = ()
 
-    def called(self, alias: str, names: Sequence[str] = ()) -> Rows:
+    def called(self, alias: str, names: Sequence[str] = ()) -> SelectRows:
         """The same rows under another name, and their first columns under other names."""
         fields = [replace(one, table=alias) for one in self.fields if not one.hidden]
         for place, name in enumerate(names[: len(fields)]):
             fields[place] = replace(fields[place], name=name)
-        return Rows(tuple(fields), self.conditions)
+        return SelectRows(tuple(fields), self.conditions)
 
-    def where(self, *conditions: Tree) -> Rows:
+    def where(self, *conditions: Tree) -> SelectRows:
         """Those of the rows for which the conditions hold too."""
-        return Rows(self.fields, (*self.conditions, *conditions))
+        return SelectRows(self.fields, (*self.conditions, *conditions))
 
     def field(self, names: Sequence[str]) -> Field | None:
         """
@@ -105,24 +105,24 @@ class Names:
         self.lookups = {folded(name): one for name, one in lookups.items()}
         self._written = 0
 
-    def rows(self, alias: str) -> Rows:
+    def rows(self, alias: str) -> SelectRows:
         """All rows of the private table."""
         made = self.scratch.expression("x.y")
-        return Rows(
+        return SelectRows(
             tuple(
                 Field(alias or self.table, name, made | {"column_names": [f"{AXIS}{axis}", "value"]})
                 for axis, name in enumerate(self.columns)
             )
         )
 
-    def resolve(self, node: Tree, rows: Rows, aliases: Mapping[str, Tree] | None = None) -> Tree:
+    def resolve(self, node: Tree, rows: SelectRows, aliases: Mapping[str, Tree] | None = None) -> Tree:
         """
         An expression with levels in the place of its columns.
 
         Parameters
         ----------
         node : Tree
-        rows : Rows
+        rows : SelectRows
         aliases : mapping of folded name to Tree, optional
             What else a name may mean, where it is no column.
 
@@ -158,7 +158,7 @@ class Names:
                 made = {**made["child"], "column_names": [f"{AXIS}{axis}", DAY]}
         return made
 
-    def unknown(self, names: Sequence[str], rows: Rows) -> UnsupportedQuery:
+    def unknown(self, names: Sequence[str], rows: SelectRows) -> UnsupportedQuery:
         """The refusal of a name that means nothing."""
         known = list(dict.fromkeys(one.name for one in rows.fields))
         near = nearest(names[-1], known)
@@ -172,13 +172,13 @@ class Names:
         found = self.lookups.get(folded(node["table_name"]))
         return None if found is None else (node.get("alias") or node["table_name"], found)
 
-    def joined(self, rows: Rows, node: Tree) -> Rows:
+    def joined(self, rows: SelectRows, node: Tree) -> SelectRows:
         """
-        Rows with the columns of a lookup beside them.
+        SelectRows with the columns of a lookup beside them.
 
         Parameters
         ----------
-        rows : Rows
+        rows : SelectRows
         node : Tree
             A join whose right side is a lookup.
         """
@@ -201,14 +201,14 @@ class Names:
             )
             part["subquery"]["node"]["where_clause"]["right"] = key
             fields.append(Field(alias, name, part, folded(name) in used))
-        rows = Rows(tuple(fields), rows.conditions)
+        rows = SelectRows(tuple(fields), rows.conditions)
         if kind == "LEFT":
             return rows
         inside = self.scratch.expression(f"0 IN (SELECT {quoted(lookup.key)} FROM {quoted(table)})")
         inside["child"] = key
         return rows.where(inside)
 
-    def _key(self, node: Tree, rows: Rows, alias: str, lookup: Lookup) -> Tree:
+    def _key(self, node: Tree, rows: SelectRows, alias: str, lookup: Lookup) -> Tree:
         """What the key of a lookup is joined with."""
         used = node.get("using_columns", ())
         if used:
@@ -230,7 +230,7 @@ class Names:
             "and nothing else; put other conditions into WHERE"
         )
 
-    def _subquery(self, node: Tree, rows: Rows, aliases: Mapping[str, Tree] | None) -> Tree:
+    def _subquery(self, node: Tree, rows: SelectRows, aliases: Mapping[str, Tree] | None) -> Tree:
         """A subquery over a lookup, which is public."""
         made = copy.deepcopy(node)
         select = made["subquery"]["node"]
@@ -246,13 +246,13 @@ class Names:
         alias, lookup = found
         source = select["from_table"]
         source["table_name"], source["alias"] = f"{TABLE}{folded(source['table_name'])}", alias
-        own = Rows(
+        own = SelectRows(
             tuple(
                 Field(alias, name, self.scratch.expression(f"{quoted(alias)}.{quoted(name)}"))
                 for name in lookup.rows.column_names
             )
         )
-        both = Rows((*own.fields, *(one for one in rows.fields if own.field([one.name]) is None)))
+        both = SelectRows((*own.fields, *(one for one in rows.fields if own.field([one.name]) is None)))
         select["select_list"] = [self.resolve(one, both) for one in select["select_list"]]
         if select.get("where_clause"):
             select["where_clause"] = self.resolve(select["where_clause"], both)

@@ -12,7 +12,7 @@ from laprasdp.scratch import Tree
 
 RELEASED = "lapras released "
 GROUP = "lapras group"
-Terms = Mapping[int, Fraction]
+Multiples = Mapping[int, Fraction]
 """What each query of a statement is multiplied by, by its place."""
 
 
@@ -87,7 +87,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Form:
+class Formula:
     """
     How a value follows from the aggregates, as far as its law is known in closed form.
 
@@ -116,13 +116,13 @@ class Block:
         One row a group: its keys, "k0", "k1", …
     slots : tuple of Sum or Quantile
         The aggregates, "m0", "m1", …
-    forms : tuple of Form, int or None
+    forms : tuple of Formula, int or None
         Of each column: an int is the slot of a quantile that is shown as it is.
     """
 
     keys: pa.Table
     slots: tuple[Sum | Quantile, ...]
-    forms: tuple[Form | int | None, ...] = ()
+    forms: tuple[Formula | int | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from laprasdp.sql.measured import AGGREGATES
 from laprasdp.sql.parse import parse
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.reference import ColumnRef, natural
-from laprasdp.sql.relation import Names, Rows
+from laprasdp.sql.relation import Names, SelectRows
 from laprasdp.sql.result import Output, Result
 from laprasdp.sql.scalar import FUNCTIONS, check_scalar, unknown_function
 from laprasdp.sql.syntax import clip
 
-Seen = Rows | frozenset[str]
+Seen = SelectRows | frozenset[str]
 """What a FROM shows: private rows; or a released table, by the folded names of its noisy columns."""
 
 
@@ -120,7 +120,7 @@ class _Reading:
         tree = copy.deepcopy(tree)
         labels = [name for name, _ in self.outputs]
         noisy = self._node(tree, labels)
-        if isinstance(noisy, Rows):
+        if isinstance(noisy, SelectRows):
             raise UnsupportedQuery(
                 "rows are private: ask for aggregates such as COUNT(*), with GROUP BY for the columns"
             )
@@ -141,15 +141,17 @@ class _Reading:
             seen = self._node(inner["query"]["node"])
             aliases = inner.get("aliases") or ()
             self.ctes[folded(one["key"])] = (
-                seen.called(one["key"], aliases) if isinstance(seen, Rows) else seen
+                seen.called(one["key"], aliases) if isinstance(seen, SelectRows) else seen
             )
-            if not isinstance(seen, Rows) and aliases:
+            if not isinstance(seen, SelectRows) and aliases:
                 raise UnsupportedQuery(
                     f"new names for the columns of {clip(one['key'])} are not supported; name them with AS"
                 )
         if "cte_map" in node:
             node["cte_map"]["map"] = [
-                one for one in node["cte_map"]["map"] if not isinstance(self.ctes[folded(one["key"])], Rows)
+                one
+                for one in node["cte_map"]["map"]
+                if not isinstance(self.ctes[folded(one["key"])], SelectRows)
             ]
         seen = self._set(node, labels) if node["type"] == "SET_OPERATION_NODE" else self._select(node, labels)
         self.ctes = kept
@@ -160,11 +162,11 @@ class _Reading:
             raise UnsupportedQuery("of set operations UNION ALL is supported; ask the SELECTs one by one")
         parts = node.get("children") or [node["left"], node["right"]]
         found = [self._node(part, labels) for part in parts]
-        if any(isinstance(one, Rows) for one in found):
+        if any(isinstance(one, SelectRows) for one in found):
             raise UnsupportedQuery("UNION ALL takes SELECTs with aggregates; rows are private")
         for part in _modified(node):
             self._check_public(part)
-        noisy: frozenset[str] = frozenset().union(*(one for one in found if not isinstance(one, Rows)))
+        noisy: frozenset[str] = frozenset().union(*(one for one in found if not isinstance(one, SelectRows)))
         return noisy
 
     def _select(self, node: Tree, labels: Sequence[str] | None) -> Seen:
@@ -173,13 +175,13 @@ class _Reading:
         if node.get("sample"):
             raise UnsupportedQuery("a sample is not supported: all rows are counted; leave it out")
         seen = self._from(node["from_table"])
-        if not isinstance(seen, Rows):
+        if not isinstance(seen, SelectRows):
             return self._regrouped(node, seen, labels)
         if is_grouped(node):
             return self.blocks.add(node, seen, labels)
         return self._kept_rows(node, seen)
 
-    def _kept_rows(self, node: Tree, rows: Rows) -> Rows:
+    def _kept_rows(self, node: Tree, rows: SelectRows) -> SelectRows:
         """A SELECT that filters and projects rows."""
         if node.get("modifiers") or node.get("qualify"):
             raise UnsupportedQuery(
@@ -211,7 +213,7 @@ class _Reading:
             name = item.get("alias") or (item.get("column_names") or [self.names.scratch.spell(item)])[-1]
             node_ = self.names.resolve(item, rows)
             fields.append(replace(rows.fields[0], table="", name=name, node=node_, hidden=False))
-        return Rows(tuple(fields), rows.conditions)
+        return SelectRows(tuple(fields), rows.conditions)
 
     def _from(self, node: Tree) -> Seen:
         kind = node["type"]
@@ -222,7 +224,7 @@ class _Reading:
             if known is None:
                 self.names.check_table(node)
                 return self.names.rows(alias).called(alias, names)
-            if isinstance(known, Rows):
+            if isinstance(known, SelectRows):
                 return known.called(alias, names)
             return self._renamed(known, names)
         if kind == "SUBQUERY":
@@ -230,14 +232,14 @@ class _Reading:
             names = node.get("column_name_alias") or ()
             return (
                 seen.called(node.get("alias") or "", names)
-                if isinstance(seen, Rows)
+                if isinstance(seen, SelectRows)
                 else self._renamed(seen, names)
             )
         if kind == "JOIN":
             if self.names.lookup(node["left"]) and node["join_type"] == "INNER":
                 node["left"], node["right"] = node["right"], node["left"]
             seen = self._from(node["left"])
-            if isinstance(seen, Rows):
+            if isinstance(seen, SelectRows):
                 return self.names.joined(seen, node)
             raise UnsupportedQuery(
                 "a join of released tables is not supported; join the lookup before grouping"

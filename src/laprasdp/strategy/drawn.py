@@ -15,7 +15,7 @@ from laprasdp.strategy.kronecker import Marginals, Nodes
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.subspaces import Axes
 
-Part = tuple[Axes, Nodes]
+DrawnPart = tuple[Axes, Nodes]
 """A set of attributes, and a node of each long one."""
 
 
@@ -40,11 +40,11 @@ class Drawn(Measurement):
     """
 
     domain: Domain
-    parts: tuple[Part, ...]
+    parts: tuple[DrawnPart, ...]
     whole: Marginals | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, whole: Marginals, parts: Sequence[Part]) -> Drawn:
+    def of(cls, whole: Marginals, parts: Sequence[DrawnPart]) -> Drawn:
         """
         Parts of a release.
 
@@ -74,7 +74,7 @@ class Drawn(Measurement):
         """Nothing: it was charged with the release that it is a part of."""
         return Query.everywhere(self.domain, 0)
 
-    def split(self, values: Floats) -> dict[Part, Floats]:
+    def split(self, values: Floats) -> dict[DrawnPart, Floats]:
         """Values of the release by part."""
         found, start = {}, 0
         for part in self.parts:

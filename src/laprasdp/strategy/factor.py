@@ -13,17 +13,17 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats, Ints
 from laprasdp.errors import DomainError
 from laprasdp.queries.runs import Labels, class_sizes, unpacked
-from laprasdp.strategy.line import (
+from laprasdp.strategy.optimize import optimize_gram
+from laprasdp.strategy.threads import blas_threads
+from laprasdp.strategy.tree import (
     SHORT,
-    Line,
-    LineRoot,
-    Shape,
+    StrategyTree,
+    TreeRoot,
+    TreeShape,
     branches_of,
     largest_square,
     point_moments,
 )
-from laprasdp.strategy.optimize import optimize_gram
-from laprasdp.strategy.threads import blas_threads
 
 Moment = Floats | Sequence[Floats]
 """Second moment of an attribute's functions, (levels, levels); of a long one, those of each depth."""
@@ -31,7 +31,7 @@ Moment = Floats | Sequence[Floats]
 Strategy = Floats | tuple[Floats, ...]
 """A, (levels - 1, levels); of a long attribute, what a node of each depth measures."""
 
-Factor = Ints | Line
+Factor = Ints | StrategyTree
 """A strategy in steps of a grid."""
 
 _FLOOR = 1e-4  # least share of single levels in a second moment: all can be answered
@@ -71,10 +71,10 @@ class Dense:
         return class_sizes(labels, classes)
 
 
-def shape_of(levels: int) -> Shape:
+def shape_of(levels: int) -> TreeShape:
     """The tree of a long attribute."""
     branches = branches_of(levels)
-    return Shape(levels, branches, tuple(b - 1 for b in branches))
+    return TreeShape(levels, branches, tuple(b - 1 for b in branches))
 
 
 def strategy_of(levels: int, moment: Moment | None) -> Strategy:
@@ -103,9 +103,9 @@ def strategy_of(levels: int, moment: Moment | None) -> Strategy:
 
 def root_of(levels: int, strategy: Strategy | Factor) -> Root:
     r"""H with :math:`H^\top H=(A^\top A)^+`."""
-    matrices = strategy.matrices if isinstance(strategy, Line) else strategy
+    matrices = strategy.matrices if isinstance(strategy, StrategyTree) else strategy
     if isinstance(matrices, tuple):
-        return LineRoot.of(levels, matrices)
+        return TreeRoot.of(levels, matrices)
     with blas_threads(len(matrices)):
         return Dense(np.asarray(np.linalg.pinv(matrices.astype(float)).T))
 
@@ -113,16 +113,16 @@ def root_of(levels: int, strategy: Strategy | Factor) -> Root:
 def rounded(levels: int, strategy: Strategy, bits: int) -> Factor:
     """The strategy in steps of 2^-bits; each row still sums to zero, by moving its worst roundings."""
     if isinstance(strategy, tuple):
-        return Line(levels, tuple(_rounded(matrix, bits) for matrix in strategy))
+        return StrategyTree(levels, tuple(_rounded(matrix, bits) for matrix in strategy))
     return _rounded(strategy, bits)
 
 
 def square_of(factor: Factor) -> int:
     """Largest squared column norm, or a bound on it; exact."""
-    return factor.largest_square if isinstance(factor, Line) else largest_square(factor)
+    return factor.largest_square if isinstance(factor, StrategyTree) else largest_square(factor)
 
 
-def _tree(shape: Shape, moments: Moment | None) -> tuple[Floats, ...]:
+def _tree(shape: TreeShape, moments: Moment | None) -> tuple[Floats, ...]:
     """What a node of each depth measures, weighted by depth."""
     if moments is None:
         moments = point_moments(shape)

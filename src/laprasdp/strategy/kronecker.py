@@ -26,9 +26,9 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal, Read
 from laprasdp.queries.query import Query
 from laprasdp.strategy.factor import Factor, Moment, rounded, square_of, strategy_of
-from laprasdp.strategy.line import Line
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.subspaces import Axes
+from laprasdp.strategy.tree import StrategyTree
 
 Nodes = tuple[int, ...]
 """One node for each long attribute of a set, ascending."""
@@ -50,7 +50,7 @@ class Marginals(Measurement):
         The chosen sets of axes, each ascending; the empty one is the total count.
     multipliers : tuple of int
         :math:`c_s`, positive, one a set.
-    factors : mapping of axis to (rows, levels) int64 array or Line
+    factors : mapping of axis to (rows, levels) int64 array or StrategyTree
         :math:`\tilde A_i`; every row sums to zero.
 
     Notes
@@ -91,9 +91,9 @@ class Marginals(Measurement):
                     raise DomainError(f"the factor of {self.domain.names[axis]} is no centred integer matrix")
 
     @cached_property
-    def long(self) -> dict[int, Line]:
+    def long(self) -> dict[int, StrategyTree]:
         """The attributes whose factor is a tree."""
-        return {axis: factor for axis, factor in self.factors.items() if isinstance(factor, Line)}
+        return {axis: factor for axis, factor in self.factors.items() if isinstance(factor, StrategyTree)}
 
     def later(self, axes: Axes) -> bool:
         """Whether the noise of a set is drawn node by node."""
@@ -124,7 +124,7 @@ class Marginals(Measurement):
         given, found = iter(nodes), list[Ints]()
         for axis in axes:
             factor = self.factors[axis]
-            if isinstance(factor, Line):
+            if isinstance(factor, StrategyTree):
                 node = next(given, -1)
                 if not 0 <= node < factor.shape.firsts[-1]:
                     raise DomainError(f"{self.domain.names[axis]} has no node {node}")
@@ -270,9 +270,11 @@ def design_marginals(
 
 def _fits(factor: Factor, levels: int) -> bool:
     """Whether a factor is one of an attribute of so many levels."""
-    matrices = factor.matrices if isinstance(factor, Line) else (factor,)
-    whole = factor.shape.padded if isinstance(factor, Line) else factor.shape[-1]
-    right = whole >= levels and factor.levels == levels if isinstance(factor, Line) else whole == levels
+    matrices = factor.matrices if isinstance(factor, StrategyTree) else (factor,)
+    whole = factor.shape.padded if isinstance(factor, StrategyTree) else factor.shape[-1]
+    right = (
+        whole >= levels and factor.levels == levels if isinstance(factor, StrategyTree) else whole == levels
+    )
     return right and all(
         m.dtype == np.int64 and m.ndim == 2 and np.abs(m).max(initial=0) < 2**31 and not m.sum(axis=1).any()
         for m in matrices

@@ -16,7 +16,7 @@ from laprasdp.limits import MAX_JOINT
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
-from laprasdp.strategy.block import Block, Combination, block_of
+from laprasdp.strategy.group_block import Combination, GroupBlock, block_of
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
@@ -45,7 +45,7 @@ class Span:
         self._rows: Floats = np.zeros((0, 0))
         self._values: Floats = np.zeros(0)
         self._inverse: tuple[Floats, Floats] | None = None
-        self._blocks: list[Block] = []
+        self._blocks: list[GroupBlock] = []
 
     def learn(self, measurement: Rows, values: Floats) -> None:
         """Add what a release measured, where its noise has unit variance."""

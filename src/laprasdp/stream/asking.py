@@ -15,7 +15,7 @@ from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
 from laprasdp.stream.resultset import ResultSet
 
-Asked = str | Query | Statement
+Question = str | Query | Statement
 Told = Answer | GroupedAnswer | ResultSet
 
 
@@ -88,13 +88,13 @@ class Asking(Protocol):
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
 
-    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
         """What a statement would be charged, and how exact it would be, if it were asked now."""
 
-    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
+    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
         """Answer one statement, at once."""
 
-    def ask_many(self, statements: Iterable[Asked], *, analyst: str | None = None) -> Iterator[Told]:
+    def ask_many(self, statements: Iterable[Question], *, analyst: str | None = None) -> Iterator[Told]:
         """
         Answer statements one after another, each at once.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laprasdp.derive.laws import (
-    Kind,
+    ValueKind,
     ValueLaw,
 )
 from laprasdp.errors import ConfigError
@@ -37,7 +37,7 @@ class Figure:
         return self.law.std
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Whether it is unbiased, or consistent: near the truth where the noise is small."""
         return self.law.kind
 

@@ -28,7 +28,7 @@ from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.strategy.threads import one_thread
-from laprasdp.stream.asking import Account, Asked, Asking, Told
+from laprasdp.stream.asking import Account, Asking, Question, Told
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
@@ -212,7 +212,7 @@ class Session(Asking):
         self.state.admit(analyst)
 
     @one_thread()
-    def ask(self, statement: Asked, *, analyst: str | None = None) -> Told:
+    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
         """
         Answer one statement, at once.
 
@@ -261,7 +261,7 @@ class Session(Asking):
             return self.show(parsed, settled).whole
 
     @one_thread()
-    def price(self, statement: Asked, *, analyst: str | None = None) -> Price:
+    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
 
@@ -321,7 +321,7 @@ class Session(Asking):
             if budget.coordinates < old.coordinates:
                 check_promise(self.state.policy)
 
-    def _parsed(self, statement: Asked) -> Statement:
+    def _parsed(self, statement: Question) -> Statement:
         if isinstance(statement, Statement):
             return statement
         if isinstance(statement, str):

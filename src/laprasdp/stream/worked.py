@@ -28,7 +28,7 @@ from laprasdp.derive.quantiles import cumulative, quantile_of
 from laprasdp.limits import MANY
 from laprasdp.privacy.law import Law
 from laprasdp.scratch import Scratch
-from laprasdp.sql.result import RELEASED, Block, Form, Linear, Quantile, Result, Sum
+from laprasdp.sql.result import RELEASED, Block, Formula, Linear, Quantile, Result, Sum
 from laprasdp.stream.resultset import Figure, ResultRow
 
 DRAWS = 400
@@ -160,7 +160,7 @@ class _Worked:
         found = zip(*(column.to_pylist() for column in table.columns), strict=True)
         return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
 
-    def _closed(self, form: Form, block: Block, group: int, value: Any) -> ValueLaw:
+    def _closed(self, form: Formula, block: Block, group: int, value: Any) -> ValueLaw:
         top = self._terms(form.top, block, group)
         law: LinearLaw | RatioLaw
         exact = self.joint.covariance is not None

@@ -45,7 +45,7 @@ def branches_of(levels: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class TreeShape:
     """
     A tree over the levels of an attribute.
 
@@ -108,13 +108,13 @@ class Shape:
         return np.concatenate(found)
 
 
-def shape_with(levels: int, matrices: Sequence[npt.NDArray[Any]]) -> Shape:
+def shape_with(levels: int, matrices: Sequence[npt.NDArray[Any]]) -> TreeShape:
     """The tree whose nodes have these matrices at each depth."""
-    return Shape(levels, tuple(m.shape[1] for m in matrices), tuple(m.shape[0] for m in matrices))
+    return TreeShape(levels, tuple(m.shape[1] for m in matrices), tuple(m.shape[0] for m in matrices))
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class StrategyTree:
     """
     The strategy as integers.
 
@@ -129,7 +129,7 @@ class Line:
     matrices: tuple[Ints, ...]
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> TreeShape:
         """The tree."""
         return shape_with(self.levels, self.matrices)
 
@@ -140,14 +140,14 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class LineRoot:
+class TreeRoot:
     r"""H with :math:`H^\top H=(A^\top A)^+`, by depth."""
 
-    shape: Shape
+    shape: TreeShape
     roots: tuple[Floats, ...]  # (rows, children)
 
     @classmethod
-    def of(cls, levels: int, matrices: Sequence[npt.NDArray[Any]]) -> LineRoot:
+    def of(cls, levels: int, matrices: Sequence[npt.NDArray[Any]]) -> TreeRoot:
         """The root of what a node of each depth measures."""
         roots = tuple(np.linalg.pinv(matrix.astype(float)).T for matrix in matrices)
         return cls(shape_with(levels, matrices), roots)
@@ -197,9 +197,11 @@ def largest_square(matrix: Ints) -> int:
     return int((exact * exact).sum(axis=0).max())
 
 
-def depth_moments(shape: Shape, labels: Sequence[Labels], values: Sequence[Floats]) -> list[Floats]:
+def depth_moments(shape: TreeShape, labels: Sequence[Labels], values: Sequence[Floats]) -> list[Floats]:
     """(children, children) second moments of the children's means, summed over nodes and functions."""
-    eyes = LineRoot(Shape(shape.levels, shape.branches, shape.branches), tuple(map(np.eye, shape.branches)))
+    eyes = TreeRoot(
+        TreeShape(shape.levels, shape.branches, shape.branches), tuple(map(np.eye, shape.branches))
+    )
     found = [np.zeros((b, b)) for b in shape.branches]
     ends = eyes.shape.offsets
     for each, table in zip(labels, values, strict=True):
@@ -211,7 +213,7 @@ def depth_moments(shape: Shape, labels: Sequence[Labels], values: Sequence[Float
     return found
 
 
-def cut_moments(shape: Shape) -> list[Floats]:
+def cut_moments(shape: TreeShape) -> list[Floats]:
     """The same for a range whose two ends are anywhere; exact but for a grid of 64 places a child."""
     found = []
     for size, b in zip(shape.sizes, shape.branches, strict=True):
@@ -223,6 +225,6 @@ def cut_moments(shape: Shape) -> list[Floats]:
     return found
 
 
-def point_moments(shape: Shape) -> list[Floats]:
+def point_moments(shape: TreeShape) -> list[Floats]:
     """The same for a single level, each as likely."""
     return [(np.eye(b) - 1 / b) / (b * size**2) for size, b in zip(shape.sizes, shape.branches, strict=True)]

@@ -23,7 +23,7 @@ class Combination:
     variance: float
 
 
-class Block:
+class GroupBlock:
     """
     Groups that were measured one by one, all with the same noise.
 
@@ -97,7 +97,7 @@ class Block:
         return np.asarray(np.ravel_multi_index(wanted, groups.shape))
 
 
-def block_of(measurement: Rows, values: Floats) -> Block | None:
+def block_of(measurement: Rows, values: Floats) -> GroupBlock | None:
     """
     What a release says of its groups, where they are too many to be learned as rows.
 
@@ -112,4 +112,4 @@ def block_of(measurement: Rows, values: Floats) -> Block | None:
         return None
     assert isinstance(measurement.matrix, int)
     scale = measurement.matrix / 2.0**measurement.bits
-    return Block(groups, values / scale, measurement.noise_variance / scale**2)
+    return GroupBlock(groups, values / scale, measurement.noise_variance / scale**2)
