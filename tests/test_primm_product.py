@@ -234,7 +234,7 @@ def test_a_posterior_is_the_inverse_of_added_precision() -> None:
     wide = np.pad(rows, [(0, 0), (0, 2)])
     true = np.linalg.inv(np.linalg.inv(joint) + 0.7 * wide.T @ wide)
     told, places = Refined(joint, rows), np.arange(len(joint))
-    assert told.covariances(places[:, np.newaxis], places, 0.7) == pytest.approx(true, rel=1e-8)
+    assert told.covariances(*np.ix_(places, places), 0.7) == pytest.approx(true, rel=1e-8)
     assert told.variances(0.7) == pytest.approx(true.diagonal(), rel=1e-8)
     assert told.variances(0.0).tolist() == joint.diagonal().tolist()
 

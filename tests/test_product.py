@@ -16,7 +16,7 @@ from test_kronecker import range_moment, written
 
 import laprasdp as lp
 from laprasdp.belief import product
-from laprasdp.belief.product import ProductBelief, terms
+from laprasdp.belief.product import ProductBelief
 from laprasdp.config.config import read_config
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
@@ -26,6 +26,7 @@ from laprasdp.strategy.kronecker import Marginals, design_marginals
 from laprasdp.strategy.measurement import Rows, measure, quantize
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.subspaces import subsets, subspace_weights
+from laprasdp.strategy.terms import terms
 
 SMALL = lp.Domain(a=lp.Integers(1, 3), b=lp.Integers(1, 4), c=lp.Booleans())
 FLIGHTS = read_config(Path(__file__).parent.parent / "examples" / "flights" / "lapras.toml").domain
