@@ -21,6 +21,7 @@ ERRORS = (
     ("unexpected_mae", 0.0, "nothing is predicted", "#c2571a", "-"),
     ("independent_mae", 1.0, "independent noise", "#8a949e", ":"),
 )
+NAMES = {"attributes": "attributes of ten levels", "levels": "levels of one attribute"}
 TIMES = (
     ("open_seconds", None, "first answer", "#17324d", "-"),
     ("plan_seconds", None, "plan", "#56606a", "--"),
@@ -33,16 +34,19 @@ def main() -> int:
     parser.add_argument("path", type=Path)
     chosen = parser.parse_args()
     rows = [row for row in map(json.loads, sys.stdin) if row["policy"] == "primm"]
-    figure, axes = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained", sharex="col")
-    for column, axis in enumerate(("attributes", "levels")):
+    present = [axis for axis in NAMES if any(row["axis"] == axis for row in rows)]
+    figure, axes = pyplot.subplots(
+        2, len(present), figsize=(5.5 * len(present), 7), layout="constrained", sharex="col", squeeze=False
+    )
+    for column, axis in enumerate(present):
         own = [row for row in rows if row["axis"] == axis]
         _draw(axes[0, column], own, ERRORS)
         _draw(axes[1, column], own, TIMES)
         axes[0, column].set(ylim=(0, 40), ylabel="expected mean absolute error")
+        axes[0, column].set_title(NAMES[axis], loc="left")
         axes[1, column].set(ylabel="seconds of the processor", yscale="log")
-    axes[0, 0].set_title("attributes of ten levels", loc="left")
-    axes[0, 1].set_title("levels of one attribute", loc="left")
-    axes[1, 1].set(xscale="log")
+        if axis == "levels":
+            axes[1, column].set(xscale="log")
     axes[0, 0].legend(frameon=False, fontsize=8)
     axes[1, 0].legend(frameon=False, fontsize=8)
     figure.savefig(chosen.path, dpi=130)
