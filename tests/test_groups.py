@@ -25,7 +25,7 @@ from laprasdp.privacy.filter import CellCharge, GaussianFilter
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.strategy import block, span
+from laprasdp.strategy import group_block, span
 from laprasdp.strategy.group_block import GroupBlock, block_of
 from laprasdp.strategy.measurement import Rows, measure, measure_laplace
 from laprasdp.strategy.span import Span
@@ -232,7 +232,7 @@ def test_groups_are_estimated_as_their_queries_are(seed: int, size: int) -> None
 def test_blocks_are_unbiased_and_their_variance_is_exact(seed: int, size: int) -> None:
     """Against every measured value written out: the weight of each in each estimate."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block, "MAX_JOINT", 0)
+        patch.setattr(group_block, "MAX_JOINT", 0)
         rng = np.random.default_rng(seed)
         prior = prior_over(SMALL, size)
         measured: list[Any] = [prior]

@@ -28,6 +28,7 @@ from laprasdp.stream.audit import audit
 SOURCE = Path(lp.__file__).parent
 SMALL = lp.Domain(age=lp.Integers(0, 39), sex=lp.Booleans())
 WIDE = lp.Domain(age=lp.Integers(0, 39), z=lp.Integers(0, 39), sex=lp.Booleans())
+LONG = lp.Domain(age=lp.Integers(0, 999))
 COUNT = "SELECT COUNT(*) FROM t"
 PREDICTED = [f"{COUNT} WHERE age > {n}" for n in range(5, 30, 5)]
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -91,7 +92,8 @@ class Watch:
 def table(domain: lp.Domain) -> pa.Table:
     rng = np.random.default_rng(0)
     return pa.table(
-        {"age": rng.integers(0, 40, 500), "sex": rng.integers(0, 2, 500) > 0}
+        {"age": rng.integers(0, 40, 500)}
+        | ({"sex": rng.integers(0, 2, 500) > 0} if "sex" in domain.names else {})
         | ({"z": rng.integers(0, 40, 500)} if "z" in domain.names else {})
     )
 
@@ -110,10 +112,12 @@ def life(folder: Path, policy: str, domain: lp.Domain, **more: Any) -> None:
             **more,
         ) as session:
             session.plan()
+            wide = "sex" in domain.names
             for text in (
                 f"{COUNT} WHERE age < {10 + round_}",
-                f"{COUNT} WHERE sex AND age < {20 + round_}",
-                f"{COUNT} WHERE age > {round_} GROUP BY sex",
+                f"{COUNT} WHERE {'sex AND' * wide} age < {20 + round_}",
+                f"{COUNT} WHERE age > {round_} {'GROUP BY sex' * wide}",
+                f"SELECT SQRT(COUNT(*)) FROM t WHERE age < {30 + round_}",
                 PREDICTED[round_],
             ):
                 try:
@@ -132,6 +136,7 @@ LIVES: list[tuple[str, lp.Domain, dict[str, Any]]] = [
     ("primm", SMALL, {"predictions": PREDICTED}),
     ("primm", WIDE, {"predictions": PREDICTED}),
     ("primm", WIDE, {}),
+    ("primm", LONG, {"predictions": PREDICTED}),
     ("smooth-cache", WIDE, {"predictions": PREDICTED}),
     ("offline", SMALL, {"predictions": PREDICTED}),
 ]

@@ -21,7 +21,7 @@ domain = lp.Domain(age=lp.Integers(17, 90), sex=lp.Categories(["Female", "Male"]
 session = lp.open_session("adult.parquet", domain, budget=lp.Budget(epsilon=1.0, delta=1e-6))
 assert_type(session, lp.Session)
 answer = session.ask("SELECT COUNT(*) FROM adult")
-assert_type(answer, lp.Answer | lp.GroupedAnswer)
+assert_type(answer, lp.Answer | lp.GroupedAnswer | lp.ResultSet)
 assert_type(answer.charge, float)
 assert_type(lp.Budget(1, 1e-6).mu, float)
 """
