@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from laprasdp.errors import LaprasError, UnsupportedQuery
-from laprasdp.limits import MAX_TOKENS
+from laprasdp.limits import MAX_DERIVED_TOKENS, MAX_POINTS, MAX_TABLES, MAX_TOKENS
 from laprasdp.queries.attribute import Categories, Integers
 from laprasdp.queries.domain import Domain
 from laprasdp.sql import parse, syntax, truth
+from laprasdp.sql.reader import Reader
 
 DOMAIN = Domain(c0=Integers(0, 9), c=Categories(["a", "b"]), b=Integers(0, 99_999))
 START = "SELECT COUNT(*) FROM t WHERE "
@@ -103,3 +104,42 @@ def test_the_nearest_of_very_many_names_is_not_looked_for(monkeypatch: pytest.Mo
     many = Domain(c=Categories([f"x{n}" for n in range(5_000)]))
     with pytest.raises(UnsupportedQuery, match=r"'x9999' is not a declared value$"):
         parse(START + "c = 'x9999'", many, "t")
+
+
+def doubled(times: int) -> str:
+    """A table of released counts beside itself, that beside itself, and so on."""
+    tables = ["a0 AS (SELECT c0, COUNT(*) AS n FROM t GROUP BY c0)"]
+    tables += [f"a{i + 1} AS (SELECT * FROM a{i} UNION ALL SELECT * FROM a{i})" for i in range(times)]
+    return f"WITH {', '.join(tables)} SELECT SUM(n) FROM a{times}"
+
+
+DERIVED = {
+    "OR": (LONG["OR"], f"the limit is {MAX_TOKENS:,}"),
+    "sums": (
+        START + " OR ".join(f"c0 + 1 = {i}" for i in range(200)),
+        f"the limit is {MAX_DERIVED_TOKENS:,}",
+    ),
+    "aggregates": (f"SELECT {', '.join(f'SUM(c0 + {i})' for i in range(200))} FROM t", "words and signs"),
+    "tables": (doubled(40), f"the limit is {MAX_TABLES:,}"),
+    "levels": (START + " OR ".join(f"b + 1 = {i}" for i in range(6)), f"the limit is {MAX_POINTS:,}"),
+    "sums of levels": (f"SELECT {', '.join(f'SUM(b + {i})' for i in range(6))} FROM t", f"{MAX_POINTS:,}"),
+    "groups of levels": ("SELECT b // 10 AS g, COUNT(*) FROM t GROUP BY g", "too much work"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), DERIVED.values(), ids=DERIVED)
+def test_what_would_take_long_to_derive_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UnsupportedQuery, match=said):
+        Reader(DOMAIN, "t").parse(text)
+
+
+def test_each_statement_has_the_whole_limit_of_levels() -> None:
+    reader = Reader(DOMAIN, "t")
+    for n in range(8):
+        assert reader.parse(START + f"b + {n} = 7").queries
+
+
+def test_tables_up_to_the_limit_are_read() -> None:
+    assert Reader(DOMAIN, "t").parse(doubled(6)).queries
+    with pytest.raises(UnsupportedQuery, match="reads 128 tables"):
+        Reader(DOMAIN, "t").parse(doubled(7))

@@ -21,6 +21,15 @@ MAX_LENGTH = 100_000
 MAX_TOKENS = 10_000
 """Words, constants and signs of a statement; one with more is refused."""
 
+MAX_DERIVED_TOKENS = 800
+"""The same of a statement of several values, or with derived ones; one with more is refused."""
+
+MAX_POINTS = 100_000
+"""Combinations of levels that the expressions of a statement are worked out on, in all; more are refused."""
+
+MAX_TABLES = 100
+"""Tables of such a statement, those of WITH counted as often as they are used; one with more is refused."""
+
 MAX_DEPTH = 30
 """Levels of parentheses in a statement; a deeper one is refused."""
 

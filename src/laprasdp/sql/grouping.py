@@ -73,7 +73,7 @@ def group_queries(weights: Query, groups: GroupingSet) -> list[Query]:
     """The query of each group: the weight where a cell is in it, zero elsewhere."""
     group = groups.cells.combine(weights, lambda one, weight: one + 0 * weight).weights
     joint = groups.cells.combine(weights, lambda one, weight: weight + 0 * one)
-    if groups.count * joint.weights.size > MAX_GROUP_WORK:
+    if groups.count * (joint.weights.size + sum(map(len, joint.labels))) > MAX_GROUP_WORK:
         raise UnsupportedQuery(
             f"{groups.count:,} groups of a condition this fine are too much work; "
             "group by fewer columns, or simplify WHERE"

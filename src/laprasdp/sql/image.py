@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.limits import MAX_CLASSES
+from laprasdp.limits import MAX_CLASSES, MAX_POINTS
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
@@ -86,6 +86,7 @@ class Images:
         self._scratch, self._columns, self._domain, self._plain = scratch, columns, domain, plain
         self._levels: dict[int, Ints] = {}
         self._known: dict[str, Image] = {}
+        self._taken = 0
 
     def image(self, node: Tree) -> Image:
         """
@@ -105,6 +106,10 @@ class Images:
             if len(self._known) > _ROOM:
                 del self._known[next(iter(self._known))]
         return self._known[key]
+
+    def begin(self) -> None:
+        """Go to another statement, whose expressions have the whole limit."""
+        self._taken = 0
 
     def _image(self, node: Tree) -> Image:
         self._check_types(node)
@@ -222,11 +227,12 @@ class Images:
     def _select(self, axes: Sequence[int]) -> Tree:
         """A SELECT from the points of these axes, in their order."""
         points = math.prod(len(self._points(axis)) for axis in axes)
-        if points > MAX_CLASSES:
+        self._taken += points
+        if self._taken > MAX_POINTS:
             names = ", ".join(clip(self._columns[axis].name, 40) for axis in axes)
             raise UnsupportedQuery(
-                f"an expression over {names} has {points:,} values; the limit is {MAX_CLASSES:,}: "
-                "name fewer attributes in it or coarsen them"
+                f"with an expression over {names} the statement has {self._taken:,} values to work out; "
+                f"the limit is {MAX_POINTS:,}: name fewer attributes in it or coarsen them"
             )
         if not axes:
             return self._scratch.read("SELECT 1")

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_DERIVED_TOKENS
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.lookup import Lookup, lookups_of
 from laprasdp.sql.parse import Statement, parse
 from laprasdp.sql.select import Selects
 from laprasdp.sql.shapes import Shapes
-from laprasdp.sql.syntax import check_text
+from laprasdp.sql.syntax import check_size
 
 _COUNT = re.compile(r"\s*SELECT\s+COUNT\(\*\)\s+FROM\b", re.IGNORECASE)
 """Of these the column is called count_star(), as most statements have it; of others DuckDB is asked."""
@@ -94,8 +95,8 @@ class Reader:
         try:
             plain = parse(text, self.domain, self._table, self._shapes, self._types)
         except UnsupportedQuery as refusal:
-            check_text(text)
             try:
+                check_size(text, MAX_DERIVED_TOKENS)
                 queries, result = self._selects.read(text.strip())
             except (UnsupportedQuery, RecursionError) as other:
                 raise _plainer(refusal, other) from None
@@ -106,7 +107,7 @@ class Reader:
 def _plainer(first: UnsupportedQuery, second: Exception) -> UnsupportedQuery:
     """Of two refusals the one that says more: that of a construct only says that it is another door's."""
     wide = isinstance(second, UnsupportedQuery) and "DuckDB refuses it" not in str(second)
-    return second if wide and "is not supported" in str(first) else first  # type: ignore[return-value]
+    return second if wide and "not supported" in str(first) else first  # type: ignore[return-value]
 
 
 def _size(text: str, statement: Statement) -> int:

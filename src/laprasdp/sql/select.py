@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.limits import MAX_TABLES
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
@@ -71,8 +72,11 @@ class Selects:
     def _read(self, text: str) -> tuple[tuple[Query, ...], Result]:
         try:
             images = self._opened()
+            images.begin()
             tree = self.scratch.read(text)
             check_functions(tree)
+            if (count := _tables(tree, {})) > MAX_TABLES:
+                raise UnsupportedQuery(f"the statement reads {count:,} tables; the limit is {MAX_TABLES:,}")
             outputs = self.scratch.describe(text)
             timed = frozenset(column.axis for column in self._columns if column.timed)
             names = Names(self.scratch, self._table, self._domain.names, self._lookups, timed)
@@ -367,3 +371,15 @@ def _modified(node: Tree) -> list[Tree]:
         found += one.get("distinct_on_targets") or []
         found += [one[key] for key in ("limit", "offset") if one.get(key)]
     return found
+
+
+def _tables(node: Any, known: Mapping[str, int]) -> int:
+    """Tables that are read, those of WITH as often as they are used."""
+    if isinstance(node, list):
+        return sum(_tables(one, known) for one in node)
+    if not isinstance(node, dict):
+        return 0
+    for one in node.get("cte_map", {}).get("map", ()):
+        known = {**known, folded(one["key"]): _tables(one["value"], known)}
+    own = known.get(folded(node["table_name"]), 1) if node.get("type") == "BASE_TABLE" else 0
+    return own + sum(_tables(part, known) for key, part in node.items() if key != "cte_map")

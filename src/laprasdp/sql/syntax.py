@@ -95,11 +95,7 @@ def read(text: str) -> exp.Select:
             f"a statement that begins with {clip(first[1].upper())} is not supported; {CAN_DO}"
         )
     plain = _without_quotes(code)
-    words = tokens(plain)
-    if len(words) > MAX_TOKENS:
-        raise UnsupportedQuery(
-            f"the statement has {len(words):,} words and signs; the limit is {MAX_TOKENS:,}: ask in parts"
-        )
+    words = _few_words(plain, MAX_TOKENS)
     if len(_JOIN.findall(plain)) > MAX_JOINS:
         raise _refused_clause("joins")
     tree = _one_select(code)
@@ -132,6 +128,22 @@ def _one_select(code: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise UnsupportedQuery(f"this kind of statement is not supported; {CAN_DO}")
     return tree
+
+
+def check_size(text: str, most: int) -> None:
+    """Refuse a text of more words and signs than a reader takes time for."""
+    check_text(text)
+    _few_words(_without_quotes(text), most)
+
+
+def _few_words(plain: str, most: int) -> list[str]:
+    """The words and signs of a text without quoted parts, which are no more than the limit."""
+    words = tokens(plain)
+    if len(words) > most:
+        raise UnsupportedQuery(
+            f"the statement has {len(words):,} words and signs; the limit is {most:,}: ask in parts"
+        )
+    return words
 
 
 def check_text(text: str) -> None:
