@@ -120,7 +120,7 @@ DERIVED = {
         f"the limit is {MAX_DERIVED_TOKENS:,}",
     ),
     "aggregates": (f"SELECT {', '.join(f'SUM(c0 + {i})' for i in range(200))} FROM t", "words and signs"),
-    "tables": (doubled(40), f"the limit is {MAX_TABLES:,}"),
+    "tables": (doubled(20), f"the limit is {MAX_TABLES:,}"),
     "levels": (START + " OR ".join(f"b + 1 = {i}" for i in range(6)), f"the limit is {MAX_POINTS:,}"),
     "sums of levels": (f"SELECT {', '.join(f'SUM(b + {i})' for i in range(6))} FROM t", f"{MAX_POINTS:,}"),
     "groups of levels": ("SELECT b // 10 AS g, COUNT(*) FROM t GROUP BY g", "too much work"),

@@ -21,7 +21,7 @@ MAX_LENGTH = 100_000
 MAX_TOKENS = 10_000
 """Words, constants and signs of a statement; one with more is refused."""
 
-MAX_DERIVED_TOKENS = 800
+MAX_DERIVED_TOKENS = 500
 """The same of a statement of several values, or with derived ones; one with more is refused."""
 
 MAX_POINTS = 100_000
