@@ -17,7 +17,7 @@ from command import invoke
 import laprasdp as lp
 from laprasdp.config import read_config
 
-SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger"
 JAN, FEB, MAR = "2024-01-01", "2024-02-01", "2024-03-01"
 ALL = "SELECT COUNT(*) FROM t"
 OLD = f"{ALL} WHERE day < '2024-01-10'"

@@ -16,7 +16,7 @@ from postgres import SECRET, Server
 from sqlalchemy import create_engine, text
 
 ASKED = [f"SELECT COUNT(*) FROM t WHERE n > {low}" for low in range(5)]
-SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger"
 WINDOWS = """
 [source]
 file = "days.csv"

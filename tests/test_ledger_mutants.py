@@ -11,6 +11,7 @@ import io
 import os
 import random
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +21,7 @@ from forged import COUNT, FEW, GROUPS, KINDS, Forged, Text, ask, budget_of, muta
 import laprasdp as lp
 from laprasdp.ledger.verify import verify
 
-SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger"
 DRAWN = 15
 """Of each kind of ledger, in the gate."""
 
@@ -43,11 +44,15 @@ SQUARES = re.compile(
 
 
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("replay_ledger", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(SCRIPT))
+    try:
+        spec = importlib.util.spec_from_file_location("replay_ledger", SCRIPT / "__main__.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(SCRIPT))
     return module
 
 

@@ -16,7 +16,7 @@ from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.stream.opening import open_session
 
-SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger"
 SMALL = lp.Domain(age=lp.Integers(0, 7), Sex=lp.Categories(["f", "m"], nullable=True))
 LARGE = lp.Domain(z=lp.Integers(0, 39), age=lp.Integers(0, 39))  # its marginals are measured
 GROUPS = "SELECT COUNT(*) FROM t GROUP BY age"

@@ -20,7 +20,7 @@ from laprasdp.cli.app import app
 from laprasdp.policy.catalog import POLICIES
 
 FOLDER = Path(__file__).parent / "ledgers"
-SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger.py"
+SCRIPT = Path(__file__).parent.parent / "examples" / "replay_ledger"
 CASES = sorted(path.parent.name for path in FOLDER.glob("*/lapras.toml"))
 KINDS = ("sqlite", "postgresql")
 NUMBERS = 1e-3  # how far a standard deviation or a charge may differ by arithmetic alone

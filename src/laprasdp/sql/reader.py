@@ -104,10 +104,11 @@ class Reader:
         return plain if _COUNT.match(text) else replace(plain, column=self._selects.named(text, plain.column))
 
 
-def _plainer(first: UnsupportedQuery, second: Exception) -> UnsupportedQuery:
+def _plainer(first: UnsupportedQuery, second: UnsupportedQuery | RecursionError) -> UnsupportedQuery:
     """Of two refusals the one that says more: that of a construct only says that it is another door's."""
-    wide = isinstance(second, UnsupportedQuery) and "DuckDB refuses it" not in str(second)
-    return second if wide and "not supported" in str(first) else first  # type: ignore[return-value]
+    if isinstance(second, RecursionError) or "DuckDB refuses it" in str(second):
+        return first
+    return second if "not supported" in str(first) else first
 
 
 def _size(text: str, statement: Statement) -> int:

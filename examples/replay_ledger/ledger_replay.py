@@ -1,158 +1,26 @@
-"""Checks exported ledgers by docs/ledger-format.md alone: python replay_ledger.py EXPORT.jsonl
+"""One ledger, gone through entry by entry: what of each does not follow from those before it."""
 
-Standard library only; nothing of LAPRAS is used.  Exit code 0: sound.  1: findings, one on a line.
-What it does not check is said under "Replay" there: answers that take least squares to work out.
-"""
-
-import base64
-import hashlib
 import itertools
-import json
 import math
 import re
-import struct
-import sys
-import zlib
 from fractions import Fraction
 
-CLASSES = 1_000_000  # beyond these, a sum is replaced by its maximum on every cell
-SOURCES = {"predicted", "measured", "cache", "replay", "histogram", "background"}
-PRIMM = {"primm", "laplace-counts"}
-ONE_BY_ONE = {"independent", "laplace", "static", "smooth", "smooth-cache"}  # what they measure is one row
-WHOLE, WHOLES, TEXT = (int, str), (list, dict), (str, type(None))
-KEYS = {
-    "stamp": {"position": int, "at": str, "analyst": TEXT, "statement": TEXT, "kind": str},
-    "release": {"measurement": dict, "noisy": WHOLES, "charge": dict, "allowance": WHOLE, "opening": bool},
-    "reply": {"answers": list, "measured": bool},
-    "refusal": {"reason": str, "counted": bool},
-    "raise": {"old": dict, "new": dict},
-    "answer": {"value": float, "variance": float, "source": str, "law": str, "parts": float},
-    "budget": {"epsilon": float, "delta": float},
-    "function": {"classes": dict, "shape": list, "weights": WHOLES},
-    "matrix": {"shape": list, "values": WHOLES},
-    "noise": {"bits": int, "law": str, "scale": WHOLE},
-    "queries": {"queries": list},
-    "groups": {"groups": dict},
-    "cut": {"whole": dict, "by": list, "levels": list, "places": WHOLES},
-    "version": {"format": int},
-    "one by one": {"multiple": WHOLE},
-    "combined": {"matrix": dict},
-    "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
-    "tree": {"depths": list, "levels": int},
-    "part": {"set": list, "nodes": dict},
-    "gaussian": {"amounts": dict, "draws": int, "pure": bool},
-    "basic": {"epsilon": WHOLE, "delta": WHOLE, "draws": int},
-}  # fmt: skip
-CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error, zlib.error)
-
-
-def wants(form, *names):
-    """Nothing if a form has the keys of these names and no others, with values of their types."""
-    keys = {key: kinds for name in names for key, kinds in KEYS[name].items()}
-    if not isinstance(form, dict) or form.keys() != keys.keys():
-        raise ValueError(f"{names[-1]} has other keys")
-    for key, kinds in keys.items():
-        if type(form[key]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
-            raise ValueError(f"{key} is of another type")
-
-
-def whole(value):
-    safe = -(2**53) < int(value) < 2**53
-    if type(value) is not (int if safe else str) or not re.fullmatch("-?[0-9]+", str(value)):
-        raise ValueError(f"{value!r} is no whole number")
-    return int(value)
-
-
-def integers(form):
-    if isinstance(form, list):
-        return [whole(value) for value in form]
-    if form.keys() == {"runs"}:
-        runs = integers(form["runs"])
-        return [label for label, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
-    words = zlib.decompress(base64.b64decode(form["zlib"]))
-    return list(struct.unpack(f"<{len(words) // 8}q", words))
-
-
-def matrix(form):
-    wants(form, "matrix")
-    values, (rows, columns) = integers(form["values"]), form["shape"]
-    if not values or len(values) != rows * columns or min(rows, columns) < 1:
-        raise ValueError("a matrix has another shape")
-    return [values[row * columns : (row + 1) * columns] for row in range(rows)]
-
-
-def depths(form):
-    """The matrices of a factor: one, or that of the nodes of each depth where the attribute is long."""
-    if "depths" not in form:
-        return [matrix(form)]
-    wants(form, "tree")
-    found = [matrix(one) for one in form["depths"]]
-    if math.prod(len(rows[0]) for rows in found) < form["levels"]:
-        raise ValueError("a tree does not reach all levels")
-    return found
-
-
-def norm(column):
-    return sum(value * value for value in column)
-
-
-def delta_of(epsilon, mu):
-    """δ of unit Gaussian noise on sensitivity μ, at ε."""
-    tails = [math.erfc((epsilon / mu + sign * mu / 2) / math.sqrt(2)) / 2 for sign in (-1, 1)]
-    return tails[0] - math.exp(epsilon) * tails[1]
-
-
-class Function:
-    """A whole number on every cell."""
-
-    def __init__(self, classes, shape, weights):
-        self.classes, self.shape, self.weights = classes, shape, weights
-
-    @property
-    def key(self):
-        return tuple((name, *labels) for name, labels in self.classes.items()), tuple(self.weights)
-
-    def at(self, cell):
-        place = 0
-        for (name, labels), size in zip(self.classes.items(), self.shape, strict=False):
-            place = place * size + labels[cell[name]]
-        return self.weights[place]
-
-
-def simplest(function):
-    """The same function in its one canonical form."""
-    classes, shape, weights = dict(function.classes), list(function.shape), list(function.weights)
-    for name in function.classes:
-        axis = list(classes).index(name)
-        inner = math.prod(shape[axis + 1 :])
-        slices = [[] for _ in range(shape[axis])]
-        for place, weight in enumerate(weights):
-            slices[place // inner % len(slices)].append(weight)
-        kept = list(dict.fromkeys(tuple(slices[label]) for label in dict.fromkeys(classes[name])))
-        classes[name] = [kept.index(tuple(slices[label])) for label in classes[name]]
-        shape[axis] = len(kept)
-        weights = [
-            kept[place // inner % len(kept)][place // inner // len(kept) * inner + place % inner]
-            for place in range(math.prod(shape))
-        ]
-        if len(kept) == 1:
-            del classes[name], shape[axis]
-    return Function(classes, shape, weights)
-
-
-def joint(functions):
-    """What the functions tell apart: classes of levels, how many, and a cell of each combination."""
-    classes, first = {}, {}
-    for name in dict.fromkeys(name for function in functions for name in function.classes):
-        columns = [function.classes[name] for function in functions if name in function.classes]
-        rows = list(zip(*columns, strict=True))
-        first[name] = {row: level for level, row in reversed(list(enumerate(rows)))}  # its first level
-        numbers = {row: number for number, row in enumerate(first[name])}
-        classes[name] = [numbers[row] for row in rows]
-    levels = itertools.product(*(found.values() for found in first.values()))
-    cells = (dict(zip(first, cell, strict=True)) for cell in levels)
-    return classes, [len(found) for found in first.values()], cells
+from ledger_forms import (
+    CLASSES,
+    ONE_BY_ONE,
+    PRIMM,
+    SOURCES,
+    Function,
+    delta_of,
+    depths,
+    integers,
+    joint,
+    matrix,
+    norm,
+    simplest,
+    wants,
+    whole,
+)
 
 
 class Replay:
@@ -500,49 +368,3 @@ class Replay:
             return self.laplace(measurement) <= epsilon
         most = max(cost for _, cost in self.costs(measurement)) - 1  # it was rounded up
         return most <= 0 or delta_of(epsilon, math.sqrt(most / 2**40)) <= delta * (1 + 1e-9)
-
-
-def check(header, kept):
-    """Print what is wrong with one ledger, or that all is sound; whether it is."""
-    assert header["format"] == 1, "this script knows format 1"
-    name, replay, found = header.get("dataset", "ledger"), Replay(json.loads(header["settings"])), 0
-    digest = hashlib.sha256(header["settings"].encode()).hexdigest()
-    for position, line in enumerate(kept):
-        digest = hashlib.sha256((digest + line["entry"]).encode()).hexdigest()
-        entry, findings = None, []
-        try:
-            entry = json.loads(line["entry"])
-            if CANONICAL.encode(entry) != line["entry"]:
-                findings.append("it is not written as the form says")
-            findings += replay.look(entry)
-        except UNFIT as error:
-            findings.append(f"nothing can be worked out with it: {error}")
-        if line["digest"] != digest or not entry or entry.get("position") != position:
-            findings.insert(0, "it does not follow from the entry before")
-            digest = line["digest"]
-        for finding in findings:
-            print(f"{name}, entry {position}: {finding}")
-        found += len(findings)
-    if replay.turn:
-        print(f"{name}: the last release has no reply")
-    if found or replay.turn:
-        return False
-    unit, most = ("ε", replay.epsilon) if replay.basic else ("μ²", max(replay.spent.weights))
-    print(f"{name}: {len(kept)} entries, all sound; {most} units of {unit} spent; head {digest}")
-    return True
-
-
-def main(path):
-    ledgers = []
-    with open(path, encoding="ascii") as lines:
-        for line in map(json.loads, lines):
-            if "settings" in line:
-                ledgers.append((line, []))
-            else:
-                ledgers[-1][1].append(line)
-    sound = [check(*ledger) for ledger in ledgers]
-    return 0 if sound and all(sound) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
