@@ -31,6 +31,7 @@ from laprasdp.strategy.measurement import Rows, measure, measure_laplace
 from laprasdp.strategy.span import Span
 
 ALPHA = 1e-7
+WIDE = lp.Domain(a=lp.Integers(0, 11), b=lp.Integers(0, 10), c=lp.Integers(0, 9))
 
 
 @st.composite

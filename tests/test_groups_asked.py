@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from draw import MemoryTable
+from test_groups import WIDE
 
 import laprasdp as lp
 
 COUNT = "SELECT COUNT(*) FROM t"
-WIDE = lp.Domain(a=lp.Integers(0, 11), b=lp.Integers(0, 10), c=lp.Integers(0, 9))
 
 
 def opened(policy: str, domain: lp.Domain = WIDE, **more: Any) -> lp.Session:
