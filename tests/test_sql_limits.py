@@ -143,3 +143,30 @@ def test_tables_up_to_the_limit_are_read() -> None:
     assert Reader(DOMAIN, "t").parse(doubled(6)).queries
     with pytest.raises(UnsupportedQuery, match="reads 128 tables"):
         Reader(DOMAIN, "t").parse(doubled(7))
+
+
+def grown(times: int, each: int) -> str:
+    """An expression whose text is so many times longer at each step."""
+    text = "c"
+    for _ in range(times):
+        text = f"replace({text}, 'a', '{'a' * each}')"
+    return START + f"length({text}) > 3"
+
+
+@pytest.mark.parametrize("text", [grown(3, 1_000), grown(6, 300), grown(20, 100)])
+def test_texts_that_grow_without_end_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedQuery, match="too long texts"):
+        Reader(DOMAIN, "t").parse(text)
+
+
+def test_texts_that_grow_a_little_are_worked_out() -> None:
+    assert Reader(DOMAIN, "t").parse(grown(2, 20)).queries
+    assert Reader(DOMAIN, "t").parse(START + "concat(c, '-', upper(c), c0) = 'a-A3'").queries
+
+
+def test_what_is_refused_does_not_hang_on_what_was_asked_before() -> None:
+    reader, text = Reader(DOMAIN, "t"), START + "b % 2 = 0 OR b % 3 = 0"
+    reader.parse(START + "b % 2 = 0")
+    reader.parse(START + "b % 3 = 0")
+    with pytest.raises(UnsupportedQuery, match=f"{MAX_POINTS:,}"):
+        reader.parse(text)

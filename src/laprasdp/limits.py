@@ -27,6 +27,9 @@ MAX_DERIVED_TOKENS = 500
 MAX_POINTS = 100_000
 """Combinations of levels that the expressions of a statement are worked out on, in all; more are refused."""
 
+MAX_SPELLED = 20_000_000
+"""Characters that an expression may have on all its combinations of levels together; more are refused."""
+
 MAX_TABLES = 100
 """Tables of such a statement, those of WITH counted as often as they are used; one with more is refused."""
 

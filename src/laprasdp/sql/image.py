@@ -21,17 +21,19 @@ import pyarrow as pa
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.limits import MAX_CLASSES, MAX_POINTS
+from laprasdp.limits import MAX_CLASSES, MAX_POINTS, MAX_SPELLED
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
 from laprasdp.sql.reference import ColumnRef
+from laprasdp.sql.scalar import longest
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
 AXIS, DAY = "lapras axis ", "day"
 _ROOM, _SMALL = 256, 2**14  # images that are remembered, and the cells of each at most
+_VALUE, _LOOKUP = 40, 1_000  # characters of a number or date; of a lookup's value, thought to be no more
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Images:
         UnsupportedQuery
             It fails on a declared level, is not the same on a whole bin, or the cells are too many.
         """
+        self._check_size(node)
         key = json.dumps(_bare(node), sort_keys=True)
         if key not in self._known:
             found = self._image(node)
@@ -226,6 +229,17 @@ class Images:
 
     def _select(self, axes: Sequence[int]) -> Tree:
         """A SELECT from the points of these axes, in their order."""
+        if not axes:
+            return self._scratch.read("SELECT 1")
+        tables = [quoted(f"{AXIS}{axis}") for axis in axes]
+        order = ", ".join(f"{table}.place" for table in tables)
+        return self._scratch.read(f"SELECT 1 FROM {', '.join(tables)} ORDER BY {order}")
+
+    def _check_size(self, node: Tree) -> None:
+        """Refuse an expression that takes long to work out, whether or not it was worked out before."""
+        axes = sorted(set(axes_of(node)))
+        if axis_of(node) is not None and not self.pointed(axes[0]):
+            return
         points = math.prod(len(self._points(axis)) for axis in axes)
         self._taken += points
         if self._taken > MAX_POINTS:
@@ -234,11 +248,17 @@ class Images:
                 f"with an expression over {names} the statement has {self._taken:,} values to work out; "
                 f"the limit is {MAX_POINTS:,}: name fewer attributes in it or coarsen them"
             )
-        if not axes:
-            return self._scratch.read("SELECT 1")
-        tables = [quoted(f"{AXIS}{axis}") for axis in axes]
-        order = ", ".join(f"{table}.place" for table in tables)
-        return self._scratch.read(f"SELECT 1 FROM {', '.join(tables)} ORDER BY {order}")
+        if points * longest(node, self._width) > MAX_SPELLED:
+            raise UnsupportedQuery(f"{self.shown(node)} may give too long texts; build shorter ones")
+
+    def _width(self, node: Tree) -> int:
+        """A bound on the characters of a column's values."""
+        axis = axis_of(node)
+        if axis is None:
+            return _LOOKUP  # of a lookup
+        attribute = self._columns[axis].attribute
+        labels = attribute.names if isinstance(attribute, Categories) else ()
+        return max([_VALUE, *map(len, labels)])
 
     def _cells(self, axes: Sequence[int], ids: Ints, node: Tree) -> Query:
         """Ids of points as ids of cells, where all points of a level have the same."""

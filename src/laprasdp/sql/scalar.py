@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.scratch import Tree
+from laprasdp.scratch import Tree, children
 from laprasdp.sql.predicate import nearest
 from laprasdp.sql.syntax import clip
 
@@ -48,7 +48,6 @@ FUNCTIONS = frozenset(
             "unicode",
             "chr",
             "strip_accents",
-            "levenshtein",
         ),
         *("date_trunc", "datetrunc", "date_part", "datepart", "date_diff", "datediff", "date_sub", "datesub"),
         *("strftime", "year", "quarter", "month", "week", "weekofyear", "day", "dayofmonth", "dayofweek"),
@@ -58,6 +57,8 @@ FUNCTIONS = frozenset(
         *("to_minutes", "to_seconds", "strptime", "try_strptime"),
     )
 )
+_TEXTS = frozenset(("||", "concat", "concat_ws", "replace", "regexp_replace", "strftime"))  # may be longer
+_NUMBER = 40  # characters of a number, a date or a truth value
 CLASSES = frozenset(
     ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST")
 )
@@ -105,6 +106,29 @@ def check_scalar(node: Tree, shows: Callable[[], str]) -> None:
         raise UnsupportedQuery(
             f"{shows()}: a cast to this type is not supported; cast to a number, text or date"
         )
+
+
+def longest(node: Tree, column: Callable[[Tree], int]) -> int:
+    """
+    A bound on the characters of an expression's value, and of every value on the way to it.
+
+    Parameters
+    ----------
+    node : Tree
+    column : callable
+        The bound of a column.
+    """
+    if node.get("class") == "COLUMN_REF":
+        return column(node)
+    if node.get("class") == "CONSTANT":
+        return max(_NUMBER, len(str(node["value"].get("value", ""))))
+    parts = [longest(part, column) for _, _, part in children(node)]
+    name = str(node.get("function_name", "")).lower()
+    if node.get("class") == "FUNCTION" and name in _TEXTS:
+        if name in ("replace", "regexp_replace") and len(parts) >= 3:
+            return 2 * (parts[0] + 1) * (parts[2] + 1)  # all that is found, and once between all letters
+        return sum(parts) * (_NUMBER if name == "strftime" else 1)
+    return max([_NUMBER, *parts])
 
 
 def unknown_function(name: str) -> UnsupportedQuery:
