@@ -27,6 +27,9 @@ MAX_DERIVED_TOKENS = 500
 MAX_POINTS = 100_000
 """Combinations of levels that the expressions of a statement are worked out on, in all; more are refused."""
 
+MAX_GROWTH = 1_000
+"""Times that REPLACE and concatenations of a statement together may lengthen a text; more is refused."""
+
 MAX_SPELLED = 20_000_000
 """Characters that an expression may have on all its combinations of levels together; more are refused."""
 

@@ -27,13 +27,13 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
 from laprasdp.sql.reference import ColumnRef
-from laprasdp.sql.scalar import longest
+from laprasdp.sql.scalar import growth
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import FALSE, TRUE, UNKNOWN
 
 AXIS, DAY = "lapras axis ", "day"
 _ROOM, _SMALL = 256, 2**14  # images that are remembered, and the cells of each at most
-_VALUE, _LOOKUP = 40, 1_000  # characters of a number or date; of a lookup's value, thought to be no more
+_VALUE = 40  # characters of a number or date
 
 
 @dataclass(frozen=True)
@@ -248,17 +248,14 @@ class Images:
                 f"with an expression over {names} the statement has {self._taken:,} values to work out; "
                 f"the limit is {MAX_POINTS:,}: name fewer attributes in it or coarsen them"
             )
-        if points * longest(node, self._width) > MAX_SPELLED:
+        widest = max([_VALUE, *(self._width(axis) for axis in axes)])
+        if points * widest * growth(node) > MAX_SPELLED:
             raise UnsupportedQuery(f"{self.shown(node)} may give too long texts; build shorter ones")
 
-    def _width(self, node: Tree) -> int:
-        """A bound on the characters of a column's values."""
-        axis = axis_of(node)
-        if axis is None:
-            return _LOOKUP  # of a lookup
+    def _width(self, axis: int) -> int:
+        """Characters of the longest label of texts."""
         attribute = self._columns[axis].attribute
-        labels = attribute.names if isinstance(attribute, Categories) else ()
-        return max([_VALUE, *map(len, labels)])
+        return max(map(len, attribute.names), default=0) if isinstance(attribute, Categories) else 0
 
     def _cells(self, axes: Sequence[int], ids: Ints, node: Tree) -> Query:
         """Ids of points as ids of cells, where all points of a level have the same."""

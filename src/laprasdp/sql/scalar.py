@@ -57,8 +57,8 @@ FUNCTIONS = frozenset(
         *("to_minutes", "to_seconds", "strptime", "try_strptime"),
     )
 )
-_TEXTS = frozenset(("||", "concat", "concat_ws", "replace", "regexp_replace", "strftime"))  # may be longer
-_NUMBER = 40  # characters of a number, a date or a truth value
+_JOINS = frozenset(("||", "concat", "concat_ws"))
+_ENDLESS = 2**62
 CLASSES = frozenset(
     ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST")
 )
@@ -108,27 +108,46 @@ def check_scalar(node: Tree, shows: Callable[[], str]) -> None:
         )
 
 
-def longest(node: Tree, column: Callable[[Tree], int]) -> int:
+def growth(node: Tree, *, inside: bool = False) -> int:
     """
-    A bound on the characters of an expression's value, and of every value on the way to it.
+    How many times longer than what it begins with a text can become, whatever is put into what.
+
+    The product over everything in a tree, so that it holds for columns of subqueries too.
 
     Parameters
     ----------
     node : Tree
-    column : callable
-        The bound of a column.
+    inside : bool
+        The node is a part of a concatenation, which is looked at as a whole.
     """
-    if node.get("class") == "COLUMN_REF":
-        return column(node)
-    if node.get("class") == "CONSTANT":
-        return max(_NUMBER, len(str(node["value"].get("value", ""))))
-    parts = [longest(part, column) for _, _, part in children(node)]
-    name = str(node.get("function_name", "")).lower()
-    if node.get("class") == "FUNCTION" and name in _TEXTS:
-        if name in ("replace", "regexp_replace") and len(parts) >= 3:
-            return 2 * (parts[0] + 1) * (parts[2] + 1)  # all that is found, and once between all letters
-        return sum(parts) * (_NUMBER if name == "strftime" else 1)
-    return max([_NUMBER, *parts])
+    name = str(node.get("function_name", "")).lower() if node.get("class") == "FUNCTION" else ""
+    joins, found = name in _JOINS, 1
+    if joins and not inside:
+        found = max(1, _leaves(node))
+    elif name in ("replace", "regexp_replace"):
+        parts = [part for _, _, part in children(node)][1:3]
+        old, new = (_constant(part) for part in parts) if len(parts) == 2 else (None, None)
+        if old is None or new is None:
+            return _ENDLESS
+        if name == "regexp_replace" or len(new) > len(old):
+            found = 2 * (len(new) + 1)  # in the place of all that is found, and once between all letters
+    for _, _, part in children(node):
+        found = min(found * growth(part, inside=joins), _ENDLESS)
+    return found
+
+
+def _leaves(node: Tree) -> int:
+    """Parts of a concatenation that are no constants."""
+    if node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in _JOINS:
+        return sum(_leaves(part) for _, _, part in children(node))
+    return 0 if _constant(node) is not None else 1
+
+
+def _constant(node: Tree) -> str | None:
+    """The text of a constant."""
+    if node.get("class") != "CONSTANT" or node["value"].get("is_null"):
+        return None
+    return str(node["value"].get("value", ""))
 
 
 def unknown_function(name: str) -> UnsupportedQuery:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.limits import MAX_TABLES
+from laprasdp.limits import MAX_GROWTH, MAX_TABLES
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
@@ -22,7 +22,7 @@ from laprasdp.sql.predicate import folded
 from laprasdp.sql.reference import ColumnRef, natural
 from laprasdp.sql.relation import Names, SelectRows
 from laprasdp.sql.result import Output, Result
-from laprasdp.sql.scalar import FUNCTIONS, check_scalar, unknown_function
+from laprasdp.sql.scalar import FUNCTIONS, check_scalar, growth, unknown_function
 from laprasdp.sql.syntax import clip
 
 Seen = SelectRows | frozenset[str]
@@ -77,6 +77,8 @@ class Selects:
             check_functions(tree)
             if (count := _tables(tree, {})) > MAX_TABLES:
                 raise UnsupportedQuery(f"the statement reads {count:,} tables; the limit is {MAX_TABLES:,}")
+            if growth(tree) > MAX_GROWTH:  # before DuckDB plans it, which works out what is constant
+                raise UnsupportedQuery("the statement may give too long texts; build shorter ones")
             outputs = self.scratch.describe(text)
             timed = frozenset(column.axis for column in self._columns if column.timed)
             names = Names(self.scratch, self._table, self._domain.names, self._lookups, timed)
