@@ -31,17 +31,22 @@ class Failing(MemoryTable):
 
 
 class FailingLedger(MemoryLedger):
-    """Loses the k-th transaction at its end."""
+    """Its second transaction fails at its end: before it is kept, or after."""
 
-    after = 2
+    def __init__(self, error: BaseException, *, kept: bool) -> None:
+        super().__init__()
+        self.error, self.kept, self.after = error, kept, 2
 
     @contextmanager
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
         with super().transaction(stamp) as transaction:
             yield transaction
             self.after -= 1
-            if self.after == 0:
-                raise OSError("disk full")
+            if self.after == 0 and not self.kept:
+                raise self.error
+        if self.after == 0 and self.kept:
+            self.after = -1
+            raise self.error
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt(), MemoryError()])
@@ -59,7 +64,7 @@ def test_a_failure_before_the_commit_changes_and_shows_nothing(error: BaseExcept
 
 
 def test_a_transaction_that_does_not_end_charges_nothing() -> None:
-    session = opened(ledger=FailingLedger())
+    session = opened(ledger=FailingLedger(OSError("disk full"), kept=False))
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
     spent = session.spent
     with pytest.raises(OSError, match="disk full"):
@@ -69,22 +74,8 @@ def test_a_transaction_that_does_not_end_charges_nothing() -> None:
     assert session.spent > spent
 
 
-class InterruptedLedger(MemoryLedger):
-    """Is interrupted when the k-th transaction has been kept."""
-
-    after = 2
-
-    @contextmanager
-    def transaction(self, stamp: Stamp) -> Iterator[Transaction]:
-        with super().transaction(stamp) as transaction:
-            yield transaction
-        self.after -= 1
-        if self.after == 0:
-            raise KeyboardInterrupt
-
-
 def test_after_the_commit_an_interrupt_loses_nothing() -> None:
-    ledger = InterruptedLedger()
+    ledger = FailingLedger(KeyboardInterrupt(), kept=True)
     session = opened(ledger=ledger)
     session.ask("SELECT COUNT(*) FROM t WHERE age < 3")
     statement = "SELECT COUNT(*) FROM t WHERE age < 5"
