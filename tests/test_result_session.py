@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import os
 import random
 import subprocess
@@ -85,6 +86,31 @@ def test_an_interval_of_a_session_holds_the_truth(rows: pa.Table) -> None:
                 low, high = figure.interval(0.95)
                 held.append(low <= value <= high)
     assert sum(held) >= 85
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "CAST(COUNT(*) AS TINYINT)",
+        "LN(COUNT(*) - 1000000)",
+        "make_date(10000 + CAST(COUNT(*) AS INTEGER), 1, 1)",
+    ],
+)
+def test_what_fails_on_released_values_is_told_and_nothing_is_lost(value: str, rows: pa.Table) -> None:
+    with lp.open_session(rows, DOMAIN, **GIVEN) as session:
+        with pytest.raises(lp.UnsupportedQuery, match="it is kept, so another statement"):
+            session.ask(f"SELECT {value} FROM t")
+        spent = session.spent
+        assert spent > 0
+        assert session.ask("SELECT COUNT(*) FROM t").charge == 0
+        assert session.spent == spent
+
+
+def test_a_value_that_some_draws_have_not_has_no_interval(rows: pa.Table) -> None:
+    with lp.open_session(rows, DOMAIN, **GIVEN) as session:
+        about = session.ask("SELECT COUNT(*) FROM t").value
+        told = session.ask(f"SELECT SQRT(COUNT(*) - {about - 0.5}) AS r FROM t")
+        assert told.rows[0].columns["r"].interval(0.95) == (-math.inf, math.inf)
 
 
 def test_a_result_may_be_predicted(rows: pa.Table) -> None:

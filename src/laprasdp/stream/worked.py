@@ -25,10 +25,12 @@ from laprasdp.derive.laws import (
     ValueLaw,
 )
 from laprasdp.derive.quantiles import cumulative, quantile_of
+from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
 from laprasdp.privacy.law import Law
-from laprasdp.scratch import Scratch
+from laprasdp.scratch import Scratch, ScratchError
 from laprasdp.sql.result import RELEASED, Block, Formula, Linear, Quantile, Result, Sum
+from laprasdp.sql.syntax import clip
 from laprasdp.stream.resultset import Figure, ResultRow
 
 DRAWS = 400
@@ -48,11 +50,22 @@ def rows_of(result: Result, joint: JointEstimate) -> tuple[tuple[str, ...], tupl
     joint : JointEstimate
         What is known of the queries of its statement.
 
+    Raises
+    ------
+    UnsupportedQuery
+        DuckDB fails on what was released, as on a cast of a number that is too large.
+
     Notes
     -----
     **Privacy.**  A function of released numbers: it costs nothing.
     """
-    return _Worked(result, joint).rows()
+    try:
+        return _Worked(result, joint).rows()
+    except (ScratchError, OverflowError) as error:  # Python knows fewer dates than DuckDB
+        raise UnsupportedQuery(
+            f"what was released does not give a result: {clip(str(error), 200)}; it is kept, so another "
+            "statement over the same counts is free: ask for them, or write CASE, NULLIF or TRY_CAST"
+        ) from None
 
 
 class _Worked:
@@ -154,10 +167,13 @@ class _Worked:
         return LinearLaw(float(value), std, self.law, "consistent") if math.isfinite(std) else NoLaw()
 
     def _by_key(self, values: Floats) -> dict[tuple[Any, ...], list[float]]:
-        """The numbers of each row of the statement with all its groups, by its key."""
+        """The numbers of each row of the statement with all its groups, by its key; none where it fails."""
         grouped = self.result.unfiltered is not None
-        table = self._run(self.result.unfiltered or self.result.select, values)
-        found = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        try:
+            table = self._run(self.result.unfiltered or self.result.select, values)
+            found = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        except (ScratchError, OverflowError):
+            return {}
         return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
 
     def _closed(self, form: Formula, block: Block, group: int, value: Any) -> ValueLaw:
