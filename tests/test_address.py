@@ -288,3 +288,6 @@ def test_a_nul_in_python() -> None:
     for where in ("a\0b", Path("a\0b"), "sqlite:///a\0b", "sqlite:////tmp/a%00b"):
         with pytest.raises(lp.LedgerError, match="has a NUL in it"):
             SQLLedger(where)
+    for where in ("\ud800", Path("\ud800"), "sqlite:///\ud800", "postgresql://\ud800"):
+        with pytest.raises(lp.LedgerError, match="surrogate"):
+            SQLLedger(where)

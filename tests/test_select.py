@@ -155,6 +155,8 @@ REFUSED = {
     "SELECT COUNT(*) FROM t a, t b": "lookup",
     "SELECT COUNT(*) FROM t JOIN look l ON l.area = t.s": "key|lookup",
     "SELECT COUNT(*) OVER () FROM t": "window",
+    "SELECT COUNT(a) - COUNT_IF(a = NULL) FROM t": "never true or false",
+    "SELECT COUNT_IF(NULL) / 2.0 FROM t": "never true or false",
     "SELECT s, COUNT(*) FROM t GROUP BY s LIMIT (SELECT 1)": "LIMIT|subquery",
     "SELECT AVG(s) FROM t": "AVG",
     "SELECT w * 2, COUNT(*) FROM t GROUP BY w": "bins",

@@ -67,6 +67,10 @@ def read_address(where: str | os.PathLike[str]) -> Address:
         It is no address of a known kind.  Nothing behind the scheme is quoted.
     """
     text = os.fspath(where)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise LedgerError("the ledger's name has half of a surrogate pair, which is no character") from None
     if "\0" in text:
         raise LedgerError(_NUL)
     if not isinstance(where, str) or "://" not in text:

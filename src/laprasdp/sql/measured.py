@@ -23,7 +23,7 @@ from laprasdp.sql.grouping import GroupingSet, group_queries
 from laprasdp.sql.image import Image, Images
 from laprasdp.sql.result import Quantile, Sum
 from laprasdp.sql.syntax import clip
-from laprasdp.sql.truth import TRUE
+from laprasdp.sql.truth import TRUE, UNKNOWN
 
 _MOMENTS = {
     "var_samp": "({xx} - {x} * {x} / nullif({n}, 0)) / nullif({n} - 1, 0)",
@@ -174,6 +174,8 @@ class Measured:
     def _weighed(self, kind: str, over: Sequence[Tree], shown: str) -> Weighed:
         if kind == "count_if":
             truth = self.images.truth(over[0])
+            if (truth.weights == UNKNOWN).all():  # DuckDB says NULL or 0, by how it is written
+                raise UnsupportedQuery(f"{shown}: the condition is never true or false; compare with IS NULL")
             return Weighed(truth.spread((truth.weights == TRUE).astype(np.int64)).canonical())
         images = [self.images.image(one) for one in over]
         present = Query.constant(self.domain, 1)
