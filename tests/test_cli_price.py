@@ -50,3 +50,37 @@ def test_a_refusal_is_told_and_is_no_failure(small):
     assert (price["charge"], price["std"], bool(price["refusal"])) == (0, [None], True)
     assert price["refusal"] in invoke("ask", f"{COUNT} WHERE n < 3", code=1).stderr
     assert "MAX" in invoke("ask", "--price", "SELECT MAX(n) FROM t", code=1).stderr
+
+
+def test_a_statement_at_a_std_costs_what_that_needs(small):
+    plain = json.loads(invoke("ask", "--price", COUNT + " WHERE n < 3", "--json").stdout)
+    wanted = 2 * plain["std"][0]
+    for wish in (
+        [f"{COUNT} WHERE n < 3 at std {wanted:.6f};"],
+        [f"{COUNT} WHERE n < 3", "--max-std", str(wanted)],
+    ):
+        price = json.loads(invoke("ask", "--price", "--json", *wish).stdout)
+        assert price["query"] == f"{COUNT} WHERE n < 3"
+        assert plain["std"][0] < price["std"][0] <= wanted
+        assert price["charge"] < plain["charge"]
+    refused = invoke("ask", f"{COUNT} WHERE n < 3 AT STD 0.001", code=1).stderr
+    assert "a standard deviation of 0.001 cannot be met now" in refused
+    assert "AT STD takes a number" in invoke("ask", f"{COUNT} AT STD 1.2.3", code=1).stderr
+    assert invoke("ledger", "export").stdout.count("\n") == 2  # its settings and the refusal
+
+
+def test_a_statement_is_measured_again(small):
+    first, again = (
+        json.loads(invoke("ask", f"{COUNT} WHERE n < 3", "--json", *wish).stdout)
+        for wish in ((), ("--remeasure",))
+    )
+    assert again["std"] < first["std"]
+    assert again["charge"] > 0
+    assert json.loads(invoke("ask", f"{COUNT} WHERE n < 3", "--json").stdout)["value"] == again["value"]
+    assert "all sound" in invoke("ledger", "verify").stdout
+
+
+def test_a_price_of_several_values_names_each(small):
+    line = invoke("ask", "--price", "SELECT COUNT(*) AS c, AVG(n) AS mean FROM t").stdout
+    assert ", c std " in line
+    assert ", mean std known once it is answered" in line

@@ -49,6 +49,12 @@ def export(folder, domain=SMALL, **settings):
     with suppress(lp.BudgetError):  # beside a release that has everything
         session.raise_budget(lp.Budget(1.5, 1e-6))
     session.ask("SELECT COUNT(*) FROM t WHERE age IN (2, 5)")
+    for text in ("SELECT COUNT(*) FROM t WHERE age > 3", GROUPS, "SELECT COUNT(*) FROM t WHERE age = 1"):
+        with suppress(lp.BudgetExhausted):  # a histogram measures nothing for a statement
+            session.ask(text, remeasure=True)
+        session.ask(text)
+    with suppress(lp.BudgetExhausted):
+        session.ask("SELECT COUNT(*) FROM t WHERE age IN (2, 4)", max_std=20.0)
     assert verify(ledger) == []
     path = folder / "export.jsonl"
     path.write_text("".join(line + "\n" for line in ledger.lines()))
@@ -120,7 +126,33 @@ def another_statement(entries):
     entries[1]["statement"] = "SELECT 1"
 
 
+def renewed(entries, change):
+    again = next(entry for entry in entries if entry.get("again"))
+    change(again)
+
+
+def other_renewed(entries):
+    renewed(entries, lambda reply: reply["answers"][0].update(value=reply["answers"][0]["value"] + 1))
+
+
+def more_exact(entries):
+    renewed(entries, lambda reply: reply["answers"][0].update(variance=reply["answers"][0]["variance"] / 2))
+
+
+def never_again(entries):
+    renewed(entries, lambda reply: (reply.pop("again"), reply.pop("format")))
+
+
+def unmeasured(entries):
+    reply = first(entries, "reply")
+    reply |= {"again": True, "format": 3, "measured": False}
+
+
 TAMPERED = {
+    "an answer measured again": (other_renewed, True, "its answer is not what was measured"),
+    "its error": (more_exact, True, "its answer is not what was measured"),
+    "that it was measured again": (never_again, True, "it shows another answer to the same query"),
+    "a reply that nothing was measured for": (unmeasured, True, "it was not measured again"),
     "a text": (another_statement, False, "it does not follow from the entry before"),
     "a charge": (cheaper, True, "its charge is not what its measurement costs"),
     "a scale": (stronger, True, "its charge is not what its measurement costs"),
@@ -148,7 +180,7 @@ def test_a_passed_budget_is_found(accounting, tmp_path):
     path, _, session = export(tmp_path, policy="independent", accounting=accounting)
     header, *lines = path.read_text().splitlines()
     settings = json.loads(json.loads(header)["settings"])
-    settings["budget"]["epsilon"] = session.epsilon_spent / 2
+    settings["budget"]["epsilon"] = session.epsilon_spent / 4
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     path.write_text("\n".join([json.dumps({"format": 1, "settings": text}), *lines]) + "\n")
     rewritten(path, lambda entries: first(entries, "raise")["old"].update(settings["budget"]))

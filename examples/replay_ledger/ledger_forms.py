@@ -28,6 +28,7 @@ KEYS = {
     "groups": {"groups": dict},
     "cut": {"whole": dict, "by": list, "levels": list, "places": WHOLES},
     "version": {"format": int},
+    "again": {"again": bool},
     "one by one": {"multiple": WHOLE},
     "combined": {"matrix": dict},
     "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},

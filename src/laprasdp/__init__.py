@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         LedgerError,
         OtherTable,
         QuerySyntaxError,
+        TooImprecise,
         UnknownAnalyst,
         UnsupportedQuery,
     )
@@ -77,6 +78,7 @@ __all__ = [
     "SeededNoise",
     "Session",
     "Stream",
+    "TooImprecise",
     "UnknownAnalyst",
     "UnsupportedQuery",
     "WindowedSession",

@@ -12,6 +12,7 @@ with; docs/errors.md says of each when it comes and what to do.
     │   └── OtherTable       other-table        404  it is about a table that is not the declared one
     ├── BudgetError          budget             400  a budget, price or accounting that makes no sense
     │   └── BudgetExhausted  budget-exhausted   403  the filter or the policy refuses; what is left stays
+    │       └── TooImprecise too-imprecise      403  a standard deviation that is wanted cannot be met
     ├── DataError            data               500  a table that cannot be read as declared
     ├── LedgerError          ledger             503  the ledger cannot record or replay
     └── ConfigError          config             500  lapras.toml or the arguments of a session
@@ -86,6 +87,13 @@ class BudgetExhausted(BudgetError):
     released: tuple[Any, ...] = ()
 
     code = "budget-exhausted"
+    status = 403
+
+
+class TooImprecise(BudgetExhausted):
+    """What may be measured is not enough for the standard deviation that is wanted; nothing is charged."""
+
+    code = "too-imprecise"
     status = 403
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +14,24 @@ from typing import Annotated, Literal, ParamSpec
 import typer
 
 from laprasdp import __version__
+from laprasdp.cli.options import (
+    Analyst,
+    ConfigFile,
+    Horizon,
+    Json,
+    LogColumn,
+    LogFile,
+    LogIs,
+    LogLines,
+    LogTable,
+    MaxStd,
+    Model,
+    OnePeriod,
+    Remeasure,
+    digests,
+    is_level,
+    records,
+)
 from laprasdp.cli.show import refusal, say
 from laprasdp.errors import LaprasError, interruptible
 
@@ -38,40 +54,6 @@ ledgers = typer.Typer(
 app.add_typer(budgets, name="budget")
 app.add_typer(ledgers, name="ledger")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-ConfigFile = Annotated[
-    Path, typer.Option("--config", "-c", metavar="TOML", help="What is declared about the table.")
-]
-LogFile = Annotated[
-    Path, typer.Argument(metavar="LOG", help="Statements with times: CSV, JSON lines, Parquet or DuckDB.")
-]
-LogIs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="public|private-answers",
-        help="Where the log comes from; predictions are public, so it must be said.",
-    ),
-]
-Horizon = Annotated[int | None, typer.Option(min=1, help="Statements to predict; else as in the TOML file.")]
-Model = Annotated[Literal["mixture", "frequency"], typer.Option(help="How to predict.")]
-LogTable = Annotated[
-    str | None, typer.Option("--table", metavar="NAME", help="The table with the log inside a database.")
-]
-LogColumn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="WHAT=NAME",
-        help="A column of the log: query, time, user or session, and its name; else found by usual names.",
-    ),
-]
-LogLines = Annotated[bool, typer.Option("--multiline", help="Statements in a CSV log may hold line breaks.")]
-Analyst = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who asks; charges are kept under this name.")
-]
-OnePeriod = Annotated[
-    str | None, typer.Option(metavar="DATE", help="With [windows]: the period that begins on this date.")
-]
 FAILED, INTERRUPTED = 1, 130
 
 
@@ -129,25 +111,6 @@ def _version(wanted: bool) -> None:
     if wanted:
         print(f"lapras {__version__}")
         raise typer.Exit
-
-
-def _level(level: float) -> float:
-    if not 0 < level < 1:
-        raise typer.BadParameter("a level lies strictly between 0 and 1, such as 0.95")
-    return level
-
-
-def _records(std: float | None) -> float | None:
-    if std is not None and not 0 < std < math.inf:
-        raise typer.BadParameter("a standard deviation is a positive number of records, such as 5")
-    return std
-
-
-def _digests(heads: list[str] | None) -> list[str]:
-    for head in heads or []:
-        if not re.fullmatch("[0-9a-f]{64}", head.lower()):
-            raise typer.BadParameter("a digest is 64 hexadecimal digits, as `lapras ledger verify` prints it")
-    return [head.lower() for head in heads or []]
 
 
 @app.callback()
@@ -211,7 +174,7 @@ def plan(
         float | None,
         typer.Option(
             metavar="RECORDS",
-            callback=_records,
+            callback=records,
             help="Find the smallest ε for this standard deviation, and plan with it.",
         ),
     ] = None,
@@ -230,7 +193,7 @@ def run(
     config: ConfigFile = Path("lapras.toml"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
-    level: Annotated[float, typer.Option(callback=_level, help="Level of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(callback=is_level, help="Level of the intervals.")] = 0.95,
     post: Annotated[
         Literal["nonnegative", "rounded", "consistent"] | None,
         typer.Option(help="Print an adjusted value beside each, free: not negative; whole; adding up."),
@@ -251,21 +214,24 @@ def ask(
     statement: Annotated[str, typer.Argument(metavar="SQL", help="One SQL statement, in quotes.")],
     config: ConfigFile = Path("lapras.toml"),
     analyst: Analyst = None,
-    level: Annotated[float, typer.Option(callback=_level, help="Level of the interval.")] = 0.95,
+    level: Annotated[float, typer.Option(callback=is_level, help="Level of the interval.")] = 0.95,
     price: Annotated[
         bool, typer.Option("--price", help="Only say what it would be charged; nothing is asked or spent.")
     ] = False,
+    max_std: MaxStd = None,
+    remeasure: Remeasure = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, as `lapras run` does.")] = False,
 ) -> int:
     """Answer one SQL statement on the ledger that lapras.toml names."""
     from laprasdp.cli.ask import ask
+    from laprasdp.cli.printing import Format
 
     if csv and (json or price):
         raise typer.BadParameter("--csv stands alone")
-    return ask(
-        statement, config, level, analyst, priced=price, form="json" if json else "csv" if csv else "text"
-    )
+    form: Format = "json" if json else "csv" if csv else "text"
+    wish = {"analyst": analyst, "max_std": max_std, "remeasure": remeasure}
+    return ask(statement, config, level, wish, priced=price, form=form)
 
 
 @budgets.callback(invoke_without_command=True)
@@ -310,7 +276,7 @@ def verify(
         list[str] | None,
         typer.Option(
             metavar="DIGEST",
-            callback=_digests,
+            callback=digests,
             help="A head written down earlier: it must be there; may be repeated.",
         ),
     ] = None,

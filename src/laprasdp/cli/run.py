@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
+from laprasdp.cli.ask import at_std
 from laprasdp.cli.printing import Format, Post, Write, members, writer
 from laprasdp.cli.show import progress, refusal, say, what_is_left
 from laprasdp.config import read_config
@@ -73,7 +74,8 @@ class _Stream:
         try:
             if fragment.error is not None:
                 raise QuerySyntaxError(fragment.error)
-            answer = self._session.ask(fragment.text, analyst=self._analyst)
+            text, std = at_std(fragment.text)
+            answer = self._session.ask(text, analyst=self._analyst, max_std=std)
         except LaprasError as error:
             self._refused += 1
             say(refusal(error.code, str(error), fragment.line, as_json=self._json))

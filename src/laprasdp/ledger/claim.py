@@ -58,6 +58,8 @@ def check_claim(entry: Entry, accounting: Accounting, max_rows: int) -> None:
     elif isinstance(entry, Reply):
         if len(entry.answers) != len(entry.queries):
             raise LedgerError(f"it has {len(entry.answers)} answers to {len(entry.queries)} queries")
+        if entry.again and not entry.measured:
+            raise LedgerError("it says that it was measured again, but no release was made for it")
         for estimate in entry.answers:
             if estimate is not None:
                 _check_estimate(estimate)

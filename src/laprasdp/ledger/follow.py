@@ -23,7 +23,7 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release, Reply
-from laprasdp.record.estimate import Estimate, Source
+from laprasdp.record.estimate import Estimate, Source, joined
 from laprasdp.record.settings import Settings
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
@@ -85,6 +85,7 @@ class Replies:
         if held is not None:
             self._known.learn(held)
         measured = self._known.answers(asked, fresh=True) if held is not None else None
+        renewed = self._known.renewed(asked) if reply.again else None
         grouped = isinstance(reply.queries, Groups)  # whose queries are made, not read
         for query, one in shown.items():
             if not grouped and query.canonical().key != query.key:
@@ -95,13 +96,15 @@ class Replies:
                 continue
             due = before[query] or (measured(query, one.source) if measured else None)
             earlier, past = self._shown.get(query.key, (None, None))
+            if renewed is not None:
+                due, past = renewed(query, past), None
             if past is not None and not self._pays and replace(past, source=one.source) != one:
                 yield f"it shows another answer to {query!r} than entry {earlier}"
             elif due is None:
                 yield f"its answer to {query!r} is {one.source!r}, but nothing before it gives one"
             elif not _agree(due, one):
                 yield f"its answer to {query!r} is not what the releases before it give"
-        if held is not None and all(before.values()):
+        if held is not None and not reply.again and all(before.values()):
             yield "a release was made for it, but everything was known"
         self._shown |= {query.key: (position, one) for query, one in shown.items() if one is not None}
 
@@ -110,11 +113,13 @@ class Replies:
         lasting = self._known.lasts(query)
         if query.key in self._shown and (lasting or not self._pays):
             past = self._shown[query.key][1]
-            return past if lasting else replace(past, source="replay")
+            own = lasting and past.source in ("predicted", "histogram")
+            return past if own else replace(past, source="replay")
         return found
 
 
 Said = Callable[[Query, Source], Estimate | None]
+Renewed = Callable[[Query, Estimate | None], Estimate | None]
 
 
 class _Known(Protocol):
@@ -128,6 +133,9 @@ class _Known(Protocol):
 
     def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
         """What is said of the queries of a statement, `fresh` if a release was just made for it."""
+
+    def renewed(self, queries: Sequence[Query]) -> Renewed:
+        """What is said of queries that were just measured again, by what was shown of each before."""
 
 
 class _Direct:
@@ -181,6 +189,13 @@ class _Direct:
 
         return said
 
+    def renewed(self, queries: Sequence[Query]) -> Renewed:
+        def said(query: Query, past: Estimate | None) -> Estimate | None:
+            fresh = self._fresh.get(query.key)
+            return fresh and joined(past or self._predicted.get(query.key), fresh)
+
+        return said
+
 
 class _Cells:
     """One noisy count a cell, and perhaps their total, before the stream."""
@@ -217,6 +232,9 @@ class _Cells:
 
     def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
         return self._answer
+
+    def renewed(self, queries: Sequence[Query]) -> Renewed:
+        return lambda query, past: None
 
     def _answer(self, query: Query, source: Source) -> Estimate | None:
         if not len(self._cells):
@@ -273,6 +291,10 @@ class _Belief:
             return Estimate(*one, name, "laplace", float(squares.sum() ** 2 / (squares**2).sum()))
 
         return said
+
+    def renewed(self, queries: Sequence[Query]) -> Renewed:
+        said = self.answers(queries, fresh=True)
+        return lambda query, past: said(query, "measured")
 
 
 def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:

@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from laprasdp.derive.estimates import sum_of_joints
 from laprasdp.periods.route import Places
 from laprasdp.periods.settled import Refused, settled
 from laprasdp.record.entries import Reply
 from laprasdp.sql.parse import Statement
 from laprasdp.stream.price import Price
+from laprasdp.stream.shown import joint_of
 from laprasdp.stream.turn import Turn
+from laprasdp.stream.wish import stds_shown
 
 
 def priced(
@@ -42,8 +45,15 @@ def priced(
         for place, query, shown in zip(places[period], one.outcome.queries, one.outcome.answers, strict=True):
             charges[place].append(one.prices.get(query, 0.0))
             variances[place].append(0.0 if shown is None else shown.variance)
+    joints = {
+        period: joint_of(turns[period].policy, asked[period], one.outcome.answers)
+        for period, one in found.items()
+        if isinstance(one.outcome, Reply)
+    }
+    joint = sum_of_joints(len(parsed.queries), joints, places)
     return Price(
         math.fsum(map(math.fsum, charges)),
         tuple(math.sqrt(math.fsum(each)) for each in variances),
         tuple(replace(each, period=period) for period, one in found.items() for each in one.released),
+        columns=stds_shown(parsed, joint) if parsed.result else {},
     )

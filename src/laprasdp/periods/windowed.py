@@ -29,12 +29,10 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.attribute import Dates
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.prediction import describe
-from laprasdp.queries.query import Query
 from laprasdp.record.entries import Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.strategy.threads import one_thread
-from laprasdp.stream.asking import Account, Asking, Question, Told
+from laprasdp.stream.asking import Account, Asking, Question, Told, read
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
 from laprasdp.stream.session import Session, now
@@ -203,7 +201,14 @@ class WindowedSession(Asking):
         self._sessions.first.admit(analyst)
 
     @one_thread()
-    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
+    def ask(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Told:
         """
         Answer one statement, at once, as the sum of what each period that it touches answers.
 
@@ -213,6 +218,8 @@ class WindowedSession(Asking):
             SQL text; or a query made in Python, over `domain`.
         analyst : str, optional
             Who asks; a cap of this name holds in each period.
+        max_std, remeasure
+            For the session of one `period` only.
 
         Returns
         -------
@@ -233,10 +240,11 @@ class WindowedSession(Asking):
         -----
         **Privacy.**  As for `Session.ask`, with the ledgers of all touched periods in one transaction.
         """
+        _check_plain(max_std, remeasure)
         load(self._noise)  # before others wait for the transaction to end
         with self._lock:
             self._sessions.first.life.check_open()
-            parsed = self._parsed(statement)
+            parsed = read(statement, self._domain, self.parse)
             places, asked = route(parsed, self._sessions.parts)
             stamp = Stamp(self._clock(), analyst, parsed.text)
             try:
@@ -249,10 +257,18 @@ class WindowedSession(Asking):
             return added(parsed, places, shown)
 
     @one_thread()
-    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
+    def price(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Price:
         """The sum of what each period that it touches would charge; see `Session.price`."""
+        _check_plain(max_std, remeasure)
         with self._lock, ExitStack() as stack:
-            parsed = self._parsed(statement)
+            parsed = read(statement, self._domain, self.parse)
             places, asked = route(parsed, self._sessions.parts)
             each = {name: self._sessions.each[name].rehearsal(asked[name].queries, analyst) for name in asked}
             turns = {name: stack.enter_context(one) for name, one in each.items()}
@@ -315,17 +331,14 @@ class WindowedSession(Asking):
             self._domain = domain
             return period
 
-    def _parsed(self, statement: Question) -> Statement:
-        if isinstance(statement, str):
-            return self.parse(statement)
-        if isinstance(statement, Query):
-            statement = Statement(text=describe(statement), queries=(statement.canonical(),))
-        if not isinstance(statement, Statement):
-            raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
-        if any(query.domain != self._domain for query in statement.queries):
-            raise DomainError("the query is over another domain than that of the periods")
-        return statement
-
     def _each(self, of: Callable[[Session], float]) -> dict[str, float]:
         with self._lock:
             return {name: of(session) for name, session in self._sessions.each.items()}
+
+
+def _check_plain(max_std: float | None, remeasure: bool) -> None:
+    if max_std is not None or remeasure:
+        raise UnsupportedQuery(
+            "a statement over periods takes no max_std and no remeasure, since each period has a budget of "
+            "its own: ask the session of one, session.period(name)"
+        )

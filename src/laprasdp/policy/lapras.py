@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -143,10 +144,20 @@ class Lapras(Policy):
             return known
         return known | self._cached(chosen(queries, missing), self._span.find_each(queries))
 
+    def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
+        known = {query: self._held(query) for query in queries}
+        found = self._span.find_each(queries) if self._span is not None else {}
+        cached = {query: Estimate(one.value, one.variance, "cache") for query, one in found.items() if one}
+        return {query: one or cached.get(query) for query, one in known.items()}
+
+    def _shown(self, query: Query) -> Estimate | None:
+        return self._known.get(query.key) or self._predicted.get(query.key)
+
     def _held(self, query: Query) -> Estimate | None:
         """What was predicted or shown before."""
         if query.key in self._predicted:
-            return self._known.get(query.key, self._predicted[query.key])
+            one = self._known.get(query.key, self._predicted[query.key])
+            return one if one.source == "predicted" else replace(one, source="replay")  # measured again
         return super().recall(query)
 
     def _cached(

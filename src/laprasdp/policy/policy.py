@@ -6,6 +6,7 @@ looks.  So a state can be rebuilt from a ledger, and a failure between decision 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
-from laprasdp.record.estimate import Estimate
+from laprasdp.record.estimate import Estimate, joined
 from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
 
 _CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over for a query of its own
@@ -130,6 +131,30 @@ class Policy(ABC):
             raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
         return self._granted(self._measure(queries, allowance), allowance)
 
+    def weaker(self, queries: Sequence[Query], grant: Grant, share: float) -> Grant:
+        """
+        What to measure for no more than a share of what `grant` would be charged.
+
+        Raises
+        ------
+        BudgetExhausted
+            That is too little to measure anything.
+        """
+        allowance = max(int(grant.allowance * share), 1)
+        return self._granted(self._measure(queries, allowance), allowance)
+
+    def after(self, grant: Grant) -> Policy:
+        """A copy that has learned a release for a statement, whose noisy values are all taken for 0."""
+        shared = [*self.settled(), self._known]
+        twin, measurement = copy.deepcopy(self, {id(part): part for part in shared}), grant.measurement
+        none = (0,) * measurement.draws
+        twin.learn(Release(measurement, none, grant.charge, grant.allowance, opening=False))
+        return twin
+
+    def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
+        """What is known of queries, also where measuring them would be better."""
+        return self.recall_of(queries)
+
     @abstractmethod
     def allowance(self, position: int) -> int:
         """Units for a statement at `position` that has to be measured; 0 refuses it."""
@@ -177,6 +202,14 @@ class Policy(ABC):
     def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
         """What `latest` says of each query that the last release was made for."""
         return {query: self.latest(query) for query in queries}
+
+    def renewed_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
+        """`latest_of` queries that were measured again, joined to what was known of each before."""
+        return {query: joined(self._shown(query), one) for query, one in self.latest_of(queries).items()}
+
+    def _shown(self, query: Query) -> Estimate | None:
+        """What was shown of a query, or would be, whatever else was measured."""
+        return self._known.get(query.key)
 
     @abstractmethod
     def expected_variance(self, query: Query) -> float | None:

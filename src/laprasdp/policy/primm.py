@@ -23,7 +23,7 @@ from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
-from laprasdp.strategy.measurement import Measurement
+from laprasdp.strategy.measurement import Measurement, Rows
 
 
 class Believing(Protocol):
@@ -141,6 +141,21 @@ class Primm(Policy):
         if measurement is None:
             raise BudgetExhausted("nothing is left to measure this with")
         return self._granted(measurement, 0)
+
+    def weaker(self, queries: Sequence[Query], grant: Grant, share: float) -> Grant:
+        assert isinstance(grant.measurement, Rows)
+        return self._granted(grant.measurement.weaker(share), 0)
+
+    def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
+        known = {query: super(Primm, self).recall(query) for query in queries}
+        for query, one in known.items():
+            if one is None and self._opened:
+                source: Source = "predicted" if query.key in self.places else "background"
+                known[query] = self._believed(query, source)
+        return known
+
+    def renewed_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
+        return self.latest_of(queries)  # the belief has joined them
 
     def learn(self, entry: Entry) -> None:
         super().learn(entry)

@@ -57,11 +57,14 @@ class Reply:
         What was shown, one for each query; None for a query that is 0 on every table.
     measured : bool
         Whether a release was made for it.
+    again : bool
+        Whether that was wanted though answers were known: they are not those that were shown before.
     """
 
     queries: tuple[Query, ...] | Groups
     answers: tuple[Estimate | None, ...]
     measured: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,8 @@ from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT = 1
-"""Version of a ledger's form; a reader refuses a newer one."""
-
-GROUPED = 2
-"""Version that an entry states of itself where it holds groups; one that states none is of the first."""
+FORMAT, GROUPED, AGAIN = 1, 2, 3
+"""Version of a ledger; those that an entry states of itself where it holds groups, or was measured again."""
 
 Form = dict[str, Any]
 _Wanted = TypeVar("_Wanted")
@@ -68,7 +65,7 @@ def write_entry(kept: Kept) -> str:
             "analyst": stamp.analyst,
             "statement": stamp.statement,
             "kind": kind_of(entry),
-            **({"format": GROUPED} if _is_grouped(entry) else {}),
+            **({"format": stated} if (stated := _stated(entry)) else {}),
             **_WRITE[type(entry)](entry),
         }
     )
@@ -90,15 +87,15 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) != GROUPED:
+        if form.get("format", GROUPED) not in (GROUPED, AGAIN):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
             raise ValueError("its time is not in UTC")
         stamp = Stamp(at, _text_or_none(form["analyst"]), _text_or_none(form["statement"]))
         entry = _READ[form["kind"]](form, domain)
-        if ("format" in form) != _is_grouped(entry):
-            raise ValueError("an entry states format 2 where it holds groups, and nowhere else")
+        if form.get("format") != _stated(entry):
+            raise ValueError("an entry states format 3 where it was measured again, 2 where it holds groups")
         return Kept(_typed(form["position"], int), stamp, entry)
     except (
         ArithmeticError, AttributeError, LaprasError, LookupError, RecursionError, TypeError, ValueError,
@@ -146,10 +143,12 @@ def read_query(form: Form, domain: Domain) -> Query:
     return Query.over(domain, axes, tuple(labels), weights)
 
 
-def _is_grouped(entry: Entry) -> bool:
-    """Whether an entry holds groups, which the first version of the form did not have."""
+def _stated(entry: Entry) -> int | None:
+    """The version that an entry states, of what it holds that the first version of the form did not have."""
+    if isinstance(entry, Reply) and entry.again:
+        return AGAIN
     held = entry.measurement if isinstance(entry, Release) else entry
-    return isinstance(getattr(held, "queries", None), Groups)
+    return GROUPED if isinstance(getattr(held, "queries", None), Groups) else None
 
 
 def write_queries(queries: Sequence[Query]) -> Form:
@@ -322,12 +321,14 @@ def _write_reply(reply: Reply) -> Form:
         **write_queries(reply.queries),
         "answers": [None if shown is None else vars(shown) for shown in reply.answers],
         "measured": reply.measured,
+        **({"again": True} if reply.again else {}),
     }
 
 
 def _read_reply(form: Form, domain: Domain) -> Reply:
     answers = tuple(map(_read_answer, _typed(form["answers"], list)))
-    return Reply(read_queries(form, domain), answers, _typed(form["measured"], bool))
+    measured, again = _typed(form["measured"], bool), _typed(form.get("again", False), bool)
+    return Reply(read_queries(form, domain), answers, measured, again)
 
 
 def _read_answer(form: Form | None) -> Estimate | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -151,6 +151,33 @@ class Rows(Measurement):
         if isinstance(self.matrix, int):
             return np.eye(len(self.queries)) * (self.matrix / 2.0**self.bits)
         return np.asarray(self.matrix.astype(float) / 2.0**self.bits)
+
+    def weaker(self, share: float) -> Rows:
+        """
+        The same rows with Gaussian noise, for no more than a share of the charge on each cell.
+
+        Parameters
+        ----------
+        share : float
+            Between 0 and 1.
+
+        Notes
+        -----
+        The multiple, or the matrix, is scaled down by √share, toward 0 on the finest grid.
+
+        Raises
+        ------
+        BudgetExhausted
+            It is too little for the grid.
+        """
+        up = LATTICE_BITS - self.bits
+        scale = Fraction(math.sqrt(share)) * 2**up
+        if isinstance(self.matrix, int):
+            if (multiple := int(self.matrix * scale)) < 2**8:
+                raise BudgetExhausted("the allowance left for this query is too small to measure it")
+            return replace(self, matrix=multiple, bits=LATTICE_BITS)
+        entries = [[int(entry * scale) for entry in row] for row in self.matrix.tolist()]
+        return replace(self, matrix=np.array(entries, dtype=object), bits=LATTICE_BITS)
 
     def exact(self, read: Read) -> list[int]:
         if isinstance(self.queries, Groups):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 from laprasdp.arguments import check_arguments
+from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.privacy.budget import Budget
+from laprasdp.queries.domain import Domain
+from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
 from laprasdp.stream.answer import Answer, GroupedAnswer
@@ -57,6 +60,28 @@ def tightest(accounts: Sequence[Account]) -> Account:
     return min(accounts, key=lambda account: account.share_left)
 
 
+def read(statement: Question, domain: Domain, parse: Callable[[str], Statement]) -> Statement:
+    """
+    What a question asks.
+
+    Raises
+    ------
+    UnsupportedQuery
+        It is none, or cannot be asked.
+    DomainError
+        It is over another domain.
+    """
+    if isinstance(statement, str):
+        return parse(statement)
+    if isinstance(statement, Query):
+        statement = Statement(text=describe(statement), queries=(statement.canonical(),))
+    if not isinstance(statement, Statement):
+        raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
+    if any(query.domain != domain for query in statement.queries):
+        raise DomainError("the query is over another domain than the table's")
+    return statement
+
+
 class Asking(Protocol):
     """
     A session that statements are asked of, one after another.
@@ -88,11 +113,25 @@ class Asking(Protocol):
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""
 
-    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
+    def price(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Price:
         """What a statement would be charged, and how exact it would be, if it were asked now."""
 
-    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
-        """Answer one statement, at once."""
+    def ask(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Told:
+        """Answer one statement, at once; as exactly as is wanted and no better, or measured again."""
 
     def ask_many(self, statements: Iterable[Question], *, analyst: str | None = None) -> Iterator[Told]:
         """

@@ -15,27 +15,27 @@ from datetime import UTC, datetime
 
 from laprasdp.arguments import check_arguments
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted, ConfigError, DomainError, UnsupportedQuery
+from laprasdp.errors import BudgetExhausted, ConfigError, TooImprecise
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource, load
-from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.strategy.threads import one_thread
-from laprasdp.stream.asking import Account, Asking, Question, Told
+from laprasdp.stream.asking import Account, Asking, Question, Told, read
 from laprasdp.stream.following import Following
 from laprasdp.stream.life import Event
 from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.price import Price, rehearsed
 from laprasdp.stream.shown import Shown, joint_of
 from laprasdp.stream.state import State
-from laprasdp.stream.turn import Choice, Settled, Turn, choose, measured
+from laprasdp.stream.turn import ANY, Choice, Settled, Turn, choose, measured
+from laprasdp.stream.wish import Wish
 
 TRIES = 3  # to find what a design hangs on unchanged when the transaction begins; the last one designs in it
 
@@ -66,7 +66,6 @@ class Session(Asking):
         The time for the ledger's stamps, in UTC; nothing is decided by it.
     owned : ExitStack, optional
         What ends with the session beside its ledger, such as a table that was opened for it.
-
     reader : Reader, optional
         What reads its statements, where that knows lookups.
 
@@ -201,18 +200,18 @@ class Session(Asking):
         return self._reader.parse(text)
 
     def admit(self, analyst: str | None) -> None:
-        """
-        Whether this analyst may ask at all.
-
-        Raises
-        ------
-        ConfigError
-            There are caps, and the analyst has none.
-        """
+        """Whether this analyst may ask at all; raises `UnknownAnalyst` otherwise."""
         self.state.admit(analyst)
 
     @one_thread()
-    def ask(self, statement: Question, *, analyst: str | None = None) -> Told:
+    def ask(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Told:
         """
         Answer one statement, at once.
 
@@ -222,6 +221,11 @@ class Session(Asking):
             SQL text; or a query made in Python.
         analyst : str, optional
             Who asks; the ledger keeps it, and what is measured counts against a cap of this name.
+        max_std : float, optional
+            The largest standard deviation of what is shown: no more is spent than that needs, and it is
+            refused where that cannot be met.
+        remeasure : bool
+            Measure it, whatever is known, and join both; what was shown before stays in the ledger.
 
         Returns
         -------
@@ -235,6 +239,8 @@ class Session(Asking):
         BudgetExhausted
             The policy, the budget or the analyst's cap has nothing left for it.  What was released, for
             whomever, stays free.
+        TooImprecise
+            A standard deviation that is wanted cannot be met.  It costs nothing.
         ConfigError
             There are caps, and the analyst has none.
         LedgerError
@@ -246,49 +252,55 @@ class Session(Asking):
         interrupt before that point changes nothing and shows nothing; and that errors, refusals and charges
         depend on public things only.
         """
-        parsed = self._parsed(statement)
+        parsed = read(statement, self._table.domain, self.parse)
+        wish = Wish.of(parsed, max_std, remeasure)
         stamp = Stamp(self._clock(), analyst, parsed.text)
         load(self._noise)  # before others wait for the transaction to end
         with self._lock:
             try:
-                settled = self._settle(stamp, parsed.queries)
+                settled = self._settle(stamp, parsed.queries, wish)
             except BudgetExhausted as refusal:  # what was released for it and did not suffice is taken back
                 with self.turn(stamp) as turn:
-                    turn.append(Refusal(parsed.queries, str(refusal)))
+                    met = not isinstance(refusal, TooImprecise)
+                    turn.append(Refusal(parsed.queries, str(refusal), counted=met))
                 raise
             if isinstance(settled.outcome, Refusal):
                 raise settled.refused
             return self.show(parsed, settled).whole
 
     @one_thread()
-    def price(self, statement: Question, *, analyst: str | None = None) -> Price:
+    def price(
+        self,
+        statement: Question,
+        *,
+        analyst: str | None = None,
+        max_std: float | None = None,
+        remeasure: bool = False,
+    ) -> Price:
         """
         What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
 
         Parameters
         ----------
-        statement, analyst
+        statement, analyst, max_std, remeasure
             As for `ask`.
 
         Raises
         ------
-        UnsupportedQuery
-            The statement cannot be asked.
-        ConfigError
-            There are caps, and the analyst has none.
-        LedgerError
-            The ledger cannot be read, or the session is closed.
+        UnsupportedQuery, ConfigError, LedgerError
+            As from `ask`.
 
         Notes
         -----
         **Privacy.**  A function of what is kept and of public settings; no data, no noise, no entry.
         """
-        queries = self._parsed(statement).queries
-        with self.rehearsal(queries, analyst) as turn:
-            try:
-                return Price.of(queries, turn.settle(queries))
-            except BudgetExhausted as stop:
-                return Price.refused(queries, str(stop))
+        parsed = read(statement, self._table.domain, self.parse)
+        wish = Wish.of(parsed, max_std, remeasure)
+        try:
+            with self.rehearsal(parsed.queries, analyst, wish) as turn:
+                return Price.of(parsed, turn.settle(parsed.queries), turn.policy)
+        except BudgetExhausted as stop:
+            return Price.refused(parsed.queries, str(stop))
 
     @one_thread()
     def raise_budget(self, budget: Budget, *, analyst: str | None = None) -> None:
@@ -321,41 +333,28 @@ class Session(Asking):
             if budget.coordinates < old.coordinates:
                 check_promise(self.state.policy)
 
-    def _parsed(self, statement: Question) -> Statement:
-        if isinstance(statement, Statement):
-            return statement
-        if isinstance(statement, str):
-            return self.parse(statement)
-        if not isinstance(statement, Query):
-            raise UnsupportedQuery(f"a statement is SQL text or a Query, not {type(statement).__name__}")
-        if statement.domain != self._table.domain:
-            raise DomainError("the query is over another domain than the table's")
-        return Statement(text=describe(statement), queries=(statement.canonical(),))
-
-    def _settle(self, stamp: Stamp, queries: Sequence[Query]) -> Settled:
+    def _settle(self, stamp: Stamp, queries: Sequence[Query], wish: Wish) -> Settled:
         for left in reversed(range(TRIES)):
-            with self.turn(stamp, self.foresee(queries, stamp.analyst)) as turn:
+            with self.turn(stamp, self.foresee(queries, stamp.analyst, wish), wish) as turn:
                 if turn.ready or not left:
                     return turn.settle(queries)
         raise AssertionError("the last try settles it")
 
-    def foresee(self, queries: Sequence[Query], analyst: str | None) -> Choice:
+    def foresee(self, queries: Sequence[Query], analyst: str | None, wish: Wish = ANY) -> Choice:
         """
         Decide about a statement from what is known now, before others wait for the transaction to end.
 
         Raises
         ------
-        ConfigError
-            There are caps, and the analyst has none.
-        LedgerError
-            The ledger cannot be read.
+        BudgetExhausted, ConfigError, LedgerError
+            As from `ask`.
         """
         self.admit(analyst)
         with self._lock:
-            return choose(self._following.ahead, queries, analyst)
+            return choose(self._following.ahead, queries, analyst, wish)
 
     @contextmanager
-    def turn(self, stamp: Stamp, ahead: Choice | None = None) -> Iterator[Turn]:
+    def turn(self, stamp: Stamp, ahead: Choice | None = None, wish: Wish = ANY) -> Iterator[Turn]:
         """
         A ledger transaction for one statement; what is appended is kept at its end, or not at all.
 
@@ -364,31 +363,30 @@ class Session(Asking):
         stamp : Stamp
         ahead : Choice, optional
             What `foresee` decided about the statement.
+        wish : Wish
 
         Raises
         ------
-        ConfigError
-            There are caps, and the analyst has none.
-        LedgerError
-            The ledger cannot keep it.
+        ConfigError, LedgerError
+            As from `ask`.
         """
         self.admit(stamp.analyst)
         with self._following.transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, ahead, self.state, measured(self._table, self._noise))
+            yield Turn(append, stamp.analyst, ahead, self.state, measured(self._table, self._noise), wish)
 
     @contextmanager
-    def rehearsal(self, queries: Sequence[Query], analyst: str | None) -> Iterator[Turn]:
+    def rehearsal(self, queries: Sequence[Query], analyst: str | None, wish: Wish = ANY) -> Iterator[Turn]:
         """A turn that ends as if these queries were asked now, and that is kept nowhere."""
         self.admit(analyst)
         with self._lock:
-            yield rehearsed(self._following.present, queries, analyst)
+            yield rehearsed(self._following.present, queries, analyst, wish)
 
     def show(self, parsed: Statement, settled: Settled) -> Shown:
         """What the analyst is shown of a reply that was just kept."""
         assert isinstance(settled.outcome, Reply)
         return Shown(
             parsed,
-            joint_of(self.state, parsed, settled.outcome.answers),
+            joint_of(self.state.policy, parsed, settled.outcome.answers),
             settled.prices,
             self.state.filter.remaining,
             self._noise.simulation,

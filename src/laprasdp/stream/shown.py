@@ -14,6 +14,7 @@ from laprasdp.arrays import Floats
 from laprasdp.derive.estimates import Errors, JointEstimate
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
+from laprasdp.policy.policy import Policy
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
@@ -22,7 +23,6 @@ from laprasdp.sql.result import Result
 from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.resultset import ResultSet
-from laprasdp.stream.state import State
 from laprasdp.stream.worked import rows_of
 
 Prices = Mapping[Query, float]
@@ -115,13 +115,13 @@ def groups_of(parsed: Statement) -> list[dict[str, Any] | None]:
     return [dict(zip(parsed.by, labels, strict=True)) for labels in parsed.groups]
 
 
-def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | None]) -> JointEstimate:
+def joint_of(policy: Policy, parsed: Statement, estimates: Sequence[Estimate | None]) -> JointEstimate:
     """
-    What a state knows of the queries of a statement together.
+    What a policy knows of the queries of a statement together.
 
     Parameters
     ----------
-    state : State
+    policy : Policy
         That has learned the reply.
     parsed : Statement
     estimates : sequence of Estimate or None
@@ -129,15 +129,15 @@ def joint_of(state: State, parsed: Statement, estimates: Sequence[Estimate | Non
     """
     if not (parsed.by or parsed.result):
         return JointEstimate(tuple(estimates))
-    total = _total(state, parsed) if parsed.by else None
-    return JointEstimate(tuple(estimates), total, _errors(state, parsed.queries, estimates))
+    total = _total(policy, parsed) if parsed.by else None
+    return JointEstimate(tuple(estimates), total, _errors(policy, parsed.queries, estimates))
 
 
-def _total(state: State, parsed: Statement) -> Estimate | None:
+def _total(policy: Policy, parsed: Statement) -> Estimate | None:
     """The sum of all groups, where that is known; nothing is measured for it."""
     queries = parsed.queries
     whole = queries.union if isinstance(queries, Groups) else _sum(queries)
-    return None if whole is None or whole.is_zero else state.policy.recall(whole)
+    return None if whole is None or whole.is_zero else policy.recall(whole)
 
 
 def _sum(queries: Sequence[Query]) -> Query | None:
@@ -152,10 +152,10 @@ def _sum(queries: Sequence[Query]) -> Query | None:
     return parts[0].canonical()
 
 
-def _errors(state: State, queries: Sequence[Query], estimates: Sequence[Estimate | None]) -> Errors:
+def _errors(policy: Policy, queries: Sequence[Query], estimates: Sequence[Estimate | None]) -> Errors:
     """What works out the joint covariance of answers that are all of the policy's present state."""
     live = [place for place, estimate in enumerate(estimates) if estimate is not None]
-    known = state.policy.joint_of(chosen(queries, live)) if live and len(queries) <= MANY else None
+    known = policy.joint_of(chosen(queries, live)) if live and len(queries) <= MANY else None
     if known is None:
         return None
     variances = [estimate.variance for estimate in estimates if estimate is not None]

@@ -6,21 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from laprasdp.data.table import Table
-from laprasdp.errors import BudgetExhausted
-from laprasdp.policy.policy import Grant
+from laprasdp.errors import BudgetExhausted, TooImprecise
+from laprasdp.policy.policy import Grant, Policy
 from laprasdp.privacy.noise import NoiseSource
 from laprasdp.queries.groups import chosen, gathered
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Refusal, Release, Reply
-from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.stream.answer import Reason, Released
 from laprasdp.stream.shown import Prices
 from laprasdp.stream.state import State
+from laprasdp.stream.wish import Known, Wish
 
 Append = Callable[[Entry], None]
 Measure = Callable[[Measurement], tuple[int, ...]]
-Known = dict[Query, Estimate | None]
+ANY = Wish()
+"""Nothing beside the answer is wanted."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,14 @@ class Choice:
     flaw: str = ""
 
 
-def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choice:
+def choose(state: State, queries: Sequence[Query], analyst: str | None, wish: Wish = ANY) -> Choice:
     """
     Decide about a statement, unless something has to be released before it; may take as long as a design.
+
+    Raises
+    ------
+    TooImprecise
+        What may be measured for it is not enough for what is wanted.
 
     Notes
     -----
@@ -87,7 +93,7 @@ def choose(state: State, queries: Sequence[Query], analyst: str | None) -> Choic
         due = state.policy.due() or state.policy.due_for([query for query in queries if not query.is_zero])
     except BudgetExhausted as error:
         return Choice(state.position, flaw=str(error))
-    return Choice(state.position, due, _weigh(state, queries, analyst) if due is None else None)
+    return Choice(state.position, due, _weigh(state, queries, analyst, wish) if due is None else None)
 
 
 def measured(table: Table, noise: NoiseSource) -> Measure:
@@ -117,6 +123,8 @@ class Turn:
         What was decided about the statement before the transaction; it holds where nothing was kept since.
     measure : callable
         Noisy answers of a measurement; see `measured`.
+    wish : Wish
+        What is wanted of the answer.
 
     Notes
     -----
@@ -129,6 +137,12 @@ class Turn:
     ahead: Choice | None
     _state: State
     measure: Measure
+    wish: Wish = ANY
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, as far as it has learned."""
+        return self._state.policy
 
     @property
     def ready(self) -> bool:
@@ -159,7 +173,7 @@ class Turn:
             if choice.due.charge.units:
                 released.append(Released(reason, choice.due.charge.price))
             self.append(self._released(choice.due, opening=True))
-            choice = choose(self._state, queries, self.analyst)
+            choice = choose(self._state, queries, self.analyst, self.wish)
         if choice.flaw:
             raise BudgetExhausted(choice.flaw)
         assert choice.weighed is not None
@@ -171,9 +185,13 @@ class Turn:
         if grant is not None:
             missing = _missing(queries, known)
             self.append(self._released(grant, opening=False))
-            known = {**known, **self._state.policy.latest_of(missing)}
+            policy = self._state.policy
+            known = {**known, **(policy.renewed_of if self.wish.again else policy.latest_of)(missing)}
             prices = dict.fromkeys(missing, grant.charge.price / len(missing))
-        reply = Reply(gathered(queries), tuple(map(known.get, queries)), measured=grant is not None)
+        measured = grant is not None
+        reply = Reply(
+            gathered(queries), tuple(map(known.get, queries)), measured, again=measured and self.wish.again
+        )
         self.append(reply)
         return Settled(reply, prices, tuple(released))
 
@@ -182,7 +200,7 @@ class Turn:
         ahead = self.ahead
         if ahead is not None and self._holds(ahead):
             return ahead
-        return choose(self._state, queries, self.analyst)
+        return choose(self._state, queries, self.analyst, self.wish)
 
     def _holds(self, choice: Choice | None) -> bool:
         return choice is not None and choice.position == self._state.position
@@ -195,12 +213,13 @@ class Turn:
 
 
 def _weigh(
-    state: State, queries: Sequence[Query], analyst: str | None
+    state: State, queries: Sequence[Query], analyst: str | None, wish: Wish
 ) -> tuple[Known, Grant | None] | Refusal:
     """What is known of each query that is not zero and the grant for the others, or why there is none."""
     policy = state.policy
-    known = policy.recall_of(chosen(queries, [k for k, query in enumerate(queries) if not query.is_zero]))
+    known = wish.known(policy, chosen(queries, [k for k, query in enumerate(queries) if not query.is_zero]))
     if all(estimate is not None for estimate in known.values()):
+        wish.check_known(policy, known)
         return known, None
     missing = _missing(queries, known)
     try:
@@ -208,7 +227,10 @@ def _weigh(
         left = state.cap_left(grant.charge, analyst)
         if left is not None and 0 < left < 2 * grant.allowance:
             grant = policy.grant(missing, left)
+        grant = wish.granted(policy, grant, known, missing)
         state.filter.check(grant.charge)
+    except TooImprecise:
+        raise
     except BudgetExhausted as refusal:
         return Refusal(gathered(queries), str(refusal))
     try:

@@ -68,6 +68,33 @@ def rows_of(result: Result, joint: JointEstimate) -> tuple[tuple[str, ...], tupl
         ) from None
 
 
+def stds_of(result: Result, joint: JointEstimate) -> dict[str, tuple[float | None, ...]]:
+    """
+    The standard deviations of a result's values before its rows are known, group after group, by column.
+
+    Parameters
+    ----------
+    result : Result
+    joint : JointEstimate
+        Of which only the laws are looked at.
+
+    Returns
+    -------
+    dict of name to tuple of float or None
+        None where it hangs on values: it is that of no linear combination.
+    """
+    worked, found = _Worked(result, joint), dict[str, tuple[float | None, ...]]()
+    names = _different([one.name for one in result.outputs])
+    for column, (name, output) in enumerate(zip(names, result.outputs, strict=True)):
+        if not output.key:
+            found[name] = tuple(
+                worked.linear_std(column, block, group)
+                for block in result.blocks
+                for group in range(len(block.keys))
+            )
+    return found
+
+
 class _Worked:
     def __init__(self, result: Result, joint: JointEstimate) -> None:
         self.result, self.joint = result, joint
@@ -175,6 +202,16 @@ class _Worked:
         except (ScratchError, OverflowError):
             return {}
         return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
+
+    def linear_std(self, column: int, block: Block, group: int) -> float | None:
+        """The standard deviation of a value that is a linear combination; None of any other."""
+        form = block.forms[column] if self.result.unfiltered is not None else None
+        many = self.result.windowed and (self.filtered or len(block.keys) > MANY)
+        if many or not isinstance(form, Formula) or not form.bottom.fixed:
+            return None
+        return math.sqrt(self._variance(self._terms(form.top, block, group))) / abs(
+            float(form.bottom.constant)
+        )
 
     def _closed(self, form: Formula, block: Block, group: int, value: Any) -> ValueLaw:
         top = self._terms(form.top, block, group)

@@ -1,0 +1,79 @@
+"""Options that several commands have, and what their values may be."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def is_level(level: float) -> float:
+    """A level, if it is one."""
+    if not 0 < level < 1:
+        raise typer.BadParameter("a level lies strictly between 0 and 1, such as 0.95")
+    return level
+
+
+def records(std: float | None) -> float | None:
+    """A standard deviation, if it is one."""
+    if std is not None and not 0 < std < math.inf:
+        raise typer.BadParameter("a standard deviation is a positive number of records, such as 5")
+    return std
+
+
+def digests(heads: list[str] | None) -> list[str]:
+    """Digests in small letters, if they are some."""
+    for head in heads or []:
+        if not re.fullmatch("[0-9a-f]{64}", head.lower()):
+            raise typer.BadParameter("a digest is 64 hexadecimal digits, as `lapras ledger verify` prints it")
+    return [head.lower() for head in heads or []]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+ConfigFile = Annotated[
+    Path, typer.Option("--config", "-c", metavar="TOML", help="What is declared about the table.")
+]
+LogFile = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Statements with times: CSV, JSON lines, Parquet or DuckDB.")
+]
+LogIs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="public|private-answers",
+        help="Where the log comes from; predictions are public, so it must be said.",
+    ),
+]
+Horizon = Annotated[int | None, typer.Option(min=1, help="Statements to predict; else as in the TOML file.")]
+Model = Annotated[Literal["mixture", "frequency"], typer.Option(help="How to predict.")]
+LogTable = Annotated[
+    str | None, typer.Option("--table", metavar="NAME", help="The table with the log inside a database.")
+]
+LogColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="WHAT=NAME",
+        help="A column of the log: query, time, user or session, and its name; else found by usual names.",
+    ),
+]
+LogLines = Annotated[bool, typer.Option("--multiline", help="Statements in a CSV log may hold line breaks.")]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who asks; charges are kept under this name.")
+]
+OnePeriod = Annotated[
+    str | None, typer.Option(metavar="DATE", help="With [windows]: the period that begins on this date.")
+]
+MaxStd = Annotated[
+    float | None,
+    typer.Option(
+        metavar="STD",
+        callback=records,
+        help="Spend no more than this standard deviation needs; also AT STD 25 at the statement's end.",
+    ),
+]
+Remeasure = Annotated[
+    bool, typer.Option("--remeasure", help="Buy a better answer, joined to what was shown before.")
+]
