@@ -142,7 +142,7 @@ WRONG = {
     "key of stream": (STREAM + "horizont = 3\n", r"\[stream\]: unknown key horizont; did you mean horizon\?"),
     "key of integers": (HEAD + AGE + "mx = 3\n", r"\[domain.age\]: unknown key mx; did you mean max"),
     "key of another type": (HEAD + AGE + "edges = []\n", r"unknown key edges; known are type"),
-    "no source": (PRIVACY + AGE, r"\[source\]: name the table by one of file, database or dataset"),
+    "no source": (PRIVACY + AGE, r"\[source\]: name the table by one of file, database, url or dataset"),
     "two sources": ('[source]\nfile = "a"\ndataset = "adult"\n', "name the table by one of"),
     "database without table": ('[source]\ndatabase = "a.db"\n', r"\[source\]: table is missing"),
     "file with table": ('[source]\nfile = "a.csv"\ntable = "t"\n', "table is for a database"),

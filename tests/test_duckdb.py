@@ -27,7 +27,7 @@ from sources import (
     level_of,
 )
 
-from laprasdp.data import duckdb as module
+from laprasdp.data import scanned
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.schema import columns
@@ -266,7 +266,7 @@ def kept(rows: list[tuple[str | None, int]], most: int, key: str | None = None) 
     table = pa.table({"who": pa.array([p for p, _ in rows], pa.string()), "x": [x for _, x in rows]})
     with pytest.MonkeyPatch.context() as patch:
         if key is not None:
-            patch.setattr(module.secrets, "token_hex", lambda size: key * 2 * size)
+            patch.setattr(scanned.secrets, "token_hex", lambda size: key * 2 * size)
         found = DuckDBTable(table, Domain(x=Integers(0, 5)), unit=PrivacyUnit("who", most)).marginal((0,))
     return Counter({levels[0]: n for levels, n in as_dict(found, (0,)).items()})
 

@@ -147,7 +147,12 @@ def demo(
 @app.command()
 @guarded
 def init(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A Parquet, CSV, JSON or DuckDB file.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="A Parquet, CSV, JSON or DuckDB file, or postgresql://user@host/name."
+        ),
+    ],
     name: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="The table inside a database.")
     ] = None,

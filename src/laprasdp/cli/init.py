@@ -8,9 +8,11 @@ from pathlib import Path
 
 from laprasdp.config.attributes import toml_key
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.schema import columns, kind_of
+from laprasdp.data.open import columns_of, on_server
+from laprasdp.data.schema import kind_of
 from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.ledger.file import check_alone
+from laprasdp.server import without_password
 from laprasdp.whole import write_whole
 
 _HEAD = """\
@@ -106,9 +108,9 @@ _NULLABLE = "# nullable = false     # true makes NULL a level; otherwise such ro
 
 
 def init(
-    table: Path, name: str | None, out: Path, delimiter: str | None, *, force: bool, as_json: bool
+    table: str, name: str | None, out: Path, delimiter: str | None, *, force: bool, as_json: bool
 ) -> int:
-    """Write `out` for `table`."""
+    """Write `out` for `table`, a file or the address of a server."""
     if out.is_dir():
         raise ConfigError(f"{out} is a directory; name the file to write")
     ledger = out.with_name(f"{out.stem}.ledger")
@@ -117,7 +119,7 @@ def init(
     except LedgerError as error:
         raise LedgerError(f"the ledger {ledger}: {error}") from None
     dialect = None if delimiter is None else Dialect(delimiter=delimiter.replace("\\t", "\t"))
-    found = [(column, kind, kind_of(kind)) for column, kind in columns(table, name, dialect)]
+    found = [(column, kind, kind_of(kind)) for column, kind in columns_of(table, name, dialect)]
     text = _text(table, name, out, dialect, found)
     try:
         write_whole(out, text, new=not force)
@@ -134,19 +136,22 @@ def init(
 
 
 def _text(
-    table: Path,
+    table: str,
     name: str | None,
     out: Path,
     dialect: Dialect | None,
     found: list[tuple[str, str, str | None]],
 ) -> str:
-    where = quoted(os.path.relpath(table.resolve(), out.parent.resolve()))
-    source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
+    if on_server(table):
+        source = f"url = {quoted(without_password(table))}\ntable = {quoted(str(name))}"
+    else:
+        where = quoted(os.path.relpath(Path(table).resolve(), out.parent.resolve()))
+        source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
     if dialect is not None:
         source += f"\ndelimiter = {quoted(dialect.delimiter or '')}"
     if not all(kind for _, kind, _ in found):
         source += f"\n{_WRITTEN}"
-    called = quoted(name.rpartition(".")[2] if name else table.name.split(".")[0])
+    called = quoted(name.rpartition(".")[2] if name else Path(table).name.split(".")[0])
     kept = quoted(f"{out.stem}.ledger")
     pads = {"pad": " " * max(14 - len(called), 1), "ledger_pad": " " * max(15 - len(kept), 1)}
     parts = [_HEAD.format(source=source, name=called, ledger=kept, **pads)]

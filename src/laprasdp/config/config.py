@@ -23,6 +23,7 @@ from laprasdp.config.predictions import read_count
 from laprasdp.config.section import Section, placed
 from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
+from laprasdp.data.open import on_server
 from laprasdp.errors import ConfigError
 from laprasdp.periods import open_windows
 from laprasdp.periods.declaration import Declaration
@@ -54,8 +55,8 @@ class Config:
     ----------
     path : Path
         The file it was read from.
-    source : Path
-        The table's file.
+    source : Path or str
+        The table's file; or the address of its server, which may hold a password: not for printing.
     name : str
         How statements call the table.
     dialect : Dialect, optional
@@ -81,7 +82,7 @@ class Config:
     """
 
     path: Path
-    source: Path
+    source: Path | str = field(repr=False)
     name: str
     domain: Domain
     budget: Budget
@@ -284,18 +285,25 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
-    section.only("file", "database", "table", "dataset", "name", "public", *KEYS_OF_TEXT)
-    file, database, dataset = (section.take(key, str, None) for key in ("file", "database", "dataset"))
-    if [file, database, dataset].count(None) != 2:
-        raise ConfigError(f"{section.where}: name the table by one of file, database or dataset")
-    table = section.take("table", str) if database is not None else section.take("table", str, None)
-    name, public = section.take("name", str, None), section.take("public", bool, dataset is not None)
-    if table is not None and database is None:
+    section.only("file", "database", "url", "table", "dataset", "name", "public", *KEYS_OF_TEXT)
+    given = {key: section.take(key, str, None) for key in ("file", "database", "url", "dataset")}
+    named = {key: value for key, value in given.items() if value is not None}
+    if len(named) != 1:
+        raise ConfigError(f"{section.where}: name the table by one of file, database, url or dataset")
+    ((key, value),) = named.items()
+    in_database = key in ("database", "url")
+    table = section.take("table", str) if in_database else section.take("table", str, None)
+    name, public = section.take("name", str, None), section.take("public", bool, key == "dataset")
+    if table is not None and not in_database:
         raise ConfigError(f"{section.where}: table is for a database; a file is one table by itself")
-    where = (
-        placed(section.where, datasets.path, dataset) if dataset is not None else folder / (file or database)
-    )
-    name = name or dataset or (table.rpartition(".")[2] if table else where.name.split(".")[0]) or "data"
+    if key == "url" and not on_server(value):
+        raise ConfigError(f"{section.where}: url begins with postgresql://; for a file give file")
+    where: Path | str = value if key == "url" else folder / value
+    if key == "dataset":
+        where, table_name = placed(section.where, datasets.path, value), value
+    else:
+        table_name = table.rpartition(".")[2] if table else value.rpartition("/")[2].split(".")[0]
+    name = name or table_name or "data"
     found = {"source": where, "table": table, "name": name, "public": public}
     return {**found, "dialect": read_dialect(section)}
 

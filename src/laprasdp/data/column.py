@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from laprasdp.errors import DataError
 
 INTEGERS = {
     **{name: (-(2 ** (b - 1)), 2 ** (b - 1) - 1) for name, b in
@@ -42,3 +47,39 @@ class Column:
         if self.type.endswith("]"):
             return self.type
         return self.type.split("(")[0].replace('"NULL"', "")
+
+
+def found_column(label: str, columns: Sequence[Column], wanted: str, what: str = "column") -> Column:
+    """
+    The column of this name; case counts only where it must tell columns apart.
+
+    Parameters
+    ----------
+    label, what : str
+        How messages call the source, and what is looked for.
+
+    Raises
+    ------
+    DataError
+        No such column, or several.
+    """
+    exact = [column for column in columns if column.name == wanted]
+    found = exact or [column for column in columns if column.name.casefold() == wanted.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if len(exact) > 1:
+        raise DataError(f"{label} has {len(exact)} columns called {wanted}: give each its own name")
+    if found:
+        names = ", ".join(column.name for column in found)
+        raise DataError(f"{what} {wanted} could be several columns of {label}: {names}")
+    for column in columns:
+        if unicodedata.normalize("NFC", column.name) == unicodedata.normalize("NFC", wanted):
+            raise DataError(f"{label} spells {what} {wanted} in another Unicode form: copy it from there")
+    folded = {column.name.casefold(): column.name for column in columns if len(column.name) > 2}
+    near = []
+    if len(wanted) > 2:  # of shorter names none is near
+        near = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
+    known = [column.name for column in columns]
+    shown = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+    hint = f"the nearest is {folded[near[0]]}" if near else f"it has {shown}"
+    raise DataError(f"{label} has no {what} {wanted}; {hint}")

@@ -27,8 +27,8 @@ def _finite(value: exp.Expr) -> exp.Expr:
     return _call("try", _call("isfinite", value))
 
 
-def _hash(*parts: exp.Expr) -> exp.Expr:
-    return _call("md5_number", _call("concat_ws", exp.Literal.string("|"), *parts))
+def _parts(*parts: exp.Expr) -> exp.Expr:
+    return _call("concat_ws", exp.Literal.string("|"), *parts)
 
 
 DUCKDB: Mapping[str, Callable[..., exp.Expr]] = MappingProxyType(
@@ -40,7 +40,8 @@ DUCKDB: Mapping[str, Callable[..., exp.Expr]] = MappingProxyType(
         "whole": lambda number: _call("trunc", number),
         "matches": lambda text, pattern: _call("regexp_full_match", text, pattern),
         "moment": lambda text, form: _call("try_strptime", text, form),
-        "hash": _hash,
+        "digest": lambda *parts: _call("md5", _parts(*parts)),
+        "hash": lambda *parts: _call("md5_number", _parts(*parts)),
     }
 )
 """What DuckDB makes of each of `laprasdp.data.words.WORDS`."""

@@ -9,6 +9,9 @@ from sqlglot import exp
 from laprasdp.data.scan import Scan
 from laprasdp.data.words import word
 
+ORDERS = {"md5": "hash", "md5-hex": "digest"}
+"""The orders that rows of a person were ever put in, each with its word; ``md5`` is of the first ledgers."""
+
 
 def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     """
@@ -42,7 +45,7 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
         parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)
         within.append(start.copy())
     order = [
-        word("hash", exp.Literal.string(scan.key), *parts),
+        word(ORDERS[scan.order], exp.Literal.string(scan.key), *parts),
         *[exp.column(name) for name in (*levels, "copy")],
     ]
     place = exp.Window(

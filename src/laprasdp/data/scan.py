@@ -66,6 +66,8 @@ class Scan:
         With it the rows of a person are put in order: see `laprasdp.data.persons.first_rows`.
     apart : pair of place and ascending levels, optional
         Where each period of an attribute begins; `most` rows count of a person in each.
+    order : str
+        One of `laprasdp.data.persons.ORDERS`.
 
     Notes
     -----
@@ -77,6 +79,7 @@ class Scan:
     most: int
     key: str
     apart: tuple[int, tuple[int, ...]] | None
+    order: str
 
     @property
     def levels(self) -> list[str]:
@@ -93,6 +96,7 @@ def plan(
     key: str,
     apart: tuple[int, Sequence[int]] | None = None,
     dialect: Dialect,
+    order: str = "md5-hex",
 ) -> Scan:
     """
     The scan that counts a domain.
@@ -104,7 +108,7 @@ def plan(
         One for each attribute.
     person : Column, optional
         That of the unit's column.
-    unit, key, apart
+    unit, key, apart, order
         Which rows of a person count, as `Scan` says.
     dialect : Dialect
         How texts are written.
@@ -127,7 +131,7 @@ def plan(
             f"column {person.name} holds {person.base}, which cannot name a person: use text or whole numbers"
         )
     starts = None if apart is None else (apart[0], tuple(apart[1]))
-    return Scan(tuple(declared), person, unit.max_rows, key, starts)
+    return Scan(tuple(declared), person, unit.max_rows, key, starts, order)
 
 
 def _fitting(column: Column, attribute: Attribute) -> Column:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ import duckdb
 from sqlglot import exp
 
 from laprasdp.data.arrow import ArrowColumns, convertible, in_memory, in_parquet, plain, text_of
-from laprasdp.data.column import DAYS, FLOATS, INTEGERS, TEXTS, Column
+from laprasdp.data.column import DAYS, FLOATS, INTEGERS, TEXTS, Column, found_column
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.files import SPOKEN, kind_of_file, local_file
 from laprasdp.data.jsons import JSON
@@ -123,28 +121,7 @@ class Relation:
             if wanted not in [column.name for column in self.columns]:
                 self.columns = (*self.columns, Column(wanted, "", len(self.columns), is_text=True))
             return next(column for column in self.columns if column.name == wanted)
-        exact = [column for column in self.columns if column.name == wanted]
-        found = exact or [column for column in self.columns if column.name.casefold() == wanted.casefold()]
-        if len(found) == 1:
-            return found[0]
-        if len(exact) > 1:
-            raise DataError(f"{self.label} has {len(exact)} columns called {wanted}: give each its own name")
-        if found:
-            names = ", ".join(column.name for column in found)
-            raise DataError(f"{what} {wanted} could be several columns of {self.label}: {names}")
-        for column in self.columns:
-            if unicodedata.normalize("NFC", column.name) == unicodedata.normalize("NFC", wanted):
-                raise DataError(
-                    f"{self.label} spells {what} {wanted} in another Unicode form: copy it from there"
-                )
-        folded = {column.name.casefold(): column.name for column in self.columns if len(column.name) > 2}
-        near = []
-        if len(wanted) > 2:  # of shorter names none is near
-            near = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.5)
-        known = [column.name for column in self.columns]
-        shown = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
-        hint = f"the nearest is {folded[near[0]]}" if near else f"it has {shown}"
-        raise DataError(f"{self.label} has no {what} {wanted}; {hint}")
+        return found_column(self.label, self.columns, wanted, what)
 
     def noted(self, blocks: Iterator[RecordBlock]) -> Iterator[Sequence[Any]]:
         """The fields of blocks; what cannot be read goes to `note`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "hash")
+WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "digest", "hash")
 """
 All words of a plan.  None of them fails, whatever the value: what cannot be said is NULL.
 
@@ -18,6 +18,7 @@ finite(value)              whether a number is neither NaN nor infinite, or a da
 whole(number)              the number without its fraction
 matches(text, pattern)     whether a pattern of literals, classes, groups, counts and choices fits all of it
 moment(text, format)       the moment that a text spells in the format, as `Dialect.date_format` says
+digest(part, part, …)      md5 of the parts with ``|`` between, in 32 small hexadecimal digits, in byte order
 hash(part, part, …)        md5 of the parts with ``|`` between, as a number whose lowest byte is the first
 =========================  =================================================================================
 """

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from laprasdp.errors import LedgerError, interruptible
 from laprasdp.ledger.address import read_address
 from laprasdp.ledger.file import Driver, LedgerFile
+from laprasdp.server import LOST, OPTION, UNREACHED, reason
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
 _LOG = "PRAGMA journal_mode=WAL"
@@ -25,35 +26,16 @@ _WRITES = "lapras_writes"
 _BEGIN_WRITING = "BEGIN IMMEDIATE"
 _SHORTEST, _LONGEST = 0.00005, 0.0005  # seconds between two tries to be the writer
 _DAMAGED = "it is damaged: verify it and restore a backup"
-_LOST = "the connection was lost: ask again"
-_UNREACHED = "it cannot be connected to: check the address, and that the server is there"
-_OPTION = "an option in its address is not known, or has no such value: check it"
-_FULL = "it has no connection left: close others, or raise the server's max_connections"
 _FOREIGN = "its tables are missing or are not a ledger's: use a schema of its own, or restore a backup"
 _RIGHTS = "this user may not write there: grant it the right to"
-_NO_DATABASE = "there is no such database: create it first"
 _READ_ONLY = "the database is read-only: use one that can be written"
-_STARTING = "the server is starting or stopping: try again later"
-_STATES = {
-    "28P01": "user or password is wrong",
-    "28000": "this user may not connect",
-    "3D000": _NO_DATABASE,
+_STATES = {  # what is a ledger's own among them
     "3F000": "its schema is not there: create it, or check the search_path",
     "42501": _RIGHTS,
     "25006": _READ_ONLY,
-    "25P03": "the server ended a transaction that took its time: raise idle_in_transaction_session_timeout",
-    "25P04": "the server ended a transaction that took its time: raise transaction_timeout",
-    "57014": "the server ended a statement that took its time: raise statement_timeout",
     "42P01": _FOREIGN,
     "42703": _FOREIGN,
     "42P07": "it has other tables of a ledger's names: use a schema or a database of its own",
-    "53100": "the disk is full: make room",
-    "53200": "the server has no memory left: try again later",
-    "53300": _FULL,
-    "57P01": _LOST,
-    "57P02": _LOST,
-    "57P03": _STARTING,
-    "57P05": _LOST,
 }
 _TEXTS = {
     "readonly": "there is no permission to write it",
@@ -64,26 +46,7 @@ _TEXTS = {
     "no such column": _DAMAGED,
     "is full": "the disk is full: make room",
     "disk I/O": "the disk refuses to read or write: check it, and the room on it",
-    "pg_hba.conf": "the server lets nobody in this way: try sslmode=require, or change its pg_hba.conf",
-    "SSL was required": "the server has no SSL: switch it on, or leave sslmode=require out",
-    "certificate": "the server's certificate is not trusted: check sslrootcert and sslmode",
-    "password": "user or password is wrong",
-    'FATAL:  database "': _NO_DATABASE,
-    'FATAL:  role "': "there is no such user, or it may not log in: create it first",
-    "permission denied for database": "this user may not connect: grant it the right to",
-    "too many": _FULL,
-    "connection slots": _FULL,
-    "starting up": _STARTING,
-    "shutting down": _STARTING,
-    "closed the connection": _LOST,
-    "connection is lost": _LOST,
-    "connection is closed": _LOST,
-    "terminating connection": _LOST,
     "session is read-only": _READ_ONLY,
-    "No such file": "nobody answers there: start the server or check the address",
-    "refused": "nobody answers there: start the server or check host and port",
-    "timeout expired": "nobody answers there: check host and port, and what stands between",
-    "resolve host": "the host is unknown: check the address",
 }
 for _name in ("sqlalchemy", "psycopg"):  # what they log of a lost connection is for whoever wants it
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -281,7 +244,7 @@ class Database:
                 f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
             ) from None
         except (ArgumentError, ValueError):  # which quote what they were given
-            raise LedgerError(f"the ledger {self.name}: {_OPTION}") from None
+            raise LedgerError(f"the ledger {self.name}: {OPTION}") from None
         if self.file is not None:
             file, wait = self.file, self._wait  # a listener that held this object would never let go of it
             event.listen(engine, "do_connect", lambda *_: file.connecting())
@@ -298,14 +261,14 @@ class Database:
         if "locked" in words or state == "55P03":
             return f"another process has been writing for more than {self._wait:g} s: try again later"
         known = _STATES.get(state or "") or next(
-            (says for part, says in _TEXTS.items() if part in str(cause)), None
+            (says for part, says in _TEXTS.items() if part in str(cause)), reason(cause or error)
         )
         if known is not None:
             return known
         if isinstance(error, DBAPIError) and error.connection_invalidated:
-            return _LOST
+            return LOST
         if not self._address.is_sqlite and state is None:  # libpq quotes what it was given
-            return _OPTION if "invalid" in words else _UNREACHED
+            return OPTION if "invalid" in words else UNREACHED
         return "the database refuses it" if any(one in words for one in self._address.hidden) else words
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from laprasdp.arguments import checked
 from laprasdp.data.dialect import Dialect
+from laprasdp.data.open import open_table
 from laprasdp.data.table import Table
 from laprasdp.errors import ConfigError
 from laprasdp.ledger.ledger import Shelf
@@ -55,7 +56,7 @@ def open_windows(
 
     Parameters
     ----------
-    source : path, Arrow table, pandas or Polars data frame, or Table
+    source : path, URL, Arrow table, pandas or Polars data frame, or Table
         As in `open_session`.  A `Table` has rows as its unit.
     domain : Domain
         Its dates of `attribute` are those whose rows are all there: declare a later last date, and new
@@ -103,12 +104,10 @@ def open_windows(
     >>> [spent > 0 for spent in session.spent.values()]
     [True, False]
     """
-    from laprasdp.data.duckdb import DuckDBTable
-
     unit = unit or PrivacyUnit()
     declared = Stream.of(stream, options)
     owned = ExitStack()
-    rows = partial(DuckDBTable, table=table, unit=unit, key=KEY, dialect=dialect)
+    rows = partial(open_table, table=table, unit=unit, key=KEY, dialect=dialect)
     found = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in found]
     if isinstance(source, Table):

@@ -10,6 +10,7 @@ from typing import Any
 
 from laprasdp.arguments import checked
 from laprasdp.data.dialect import Dialect
+from laprasdp.data.open import open_table
 from laprasdp.data.table import Table
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.ledger.memory import MemoryLedger
@@ -52,8 +53,9 @@ def open_session(
 
     Parameters
     ----------
-    source : path, Arrow table, pandas or Polars data frame, or Table
-        A Parquet, CSV or JSON file, a DuckDB database with `table`, or a table in memory.
+    source : path, URL, Arrow table, pandas or Polars data frame, or Table
+        A Parquet, CSV or JSON file, a DuckDB database or ``postgresql://user@host/name`` with `table`, or a
+        table in memory.
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.
@@ -62,7 +64,7 @@ def open_session(
     unit : PrivacyUnit, optional
         One row, unless a column names persons.
     table : str, optional
-        The table inside a DuckDB database.
+        The table inside a database, as ``table`` or ``schema.table``.
     name : str, optional
         How statements call the table; the table's or the file's name otherwise.
     dialect : Dialect, optional
@@ -95,9 +97,7 @@ def open_session(
     if isinstance(source, Table):
         opened = source
     else:
-        from laprasdp.data.duckdb import DuckDBTable
-
-        rows = DuckDBTable(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
+        rows = open_table(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
         opened = owned.enter_context(rows)
     reader = Reader(domain, opened.name, opened.types, lookups=lookups)
     predicted = read_predictions(stream.declared, reader)
