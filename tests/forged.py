@@ -90,6 +90,9 @@ class Forged(SQLLedger):
     def dataset(self) -> Dataset:
         return self._declared
 
+    def begun(self) -> Any:
+        return self.dataset.settings
+
     def open(self, settings: Any) -> Any:
         check_settings(self.dataset.settings, json.loads(canonical(settings)))
         return self.dataset.settings

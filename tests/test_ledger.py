@@ -74,7 +74,7 @@ class Breaking:
 
     def __init__(self, inner: Ledger) -> None:
         self.inner, self.fails = inner, ""
-        self.open, self.since = inner.open, inner.since
+        self.open, self.since, self.begun = inner.open, inner.since, inner.begun
 
     @contextmanager
     def transaction(self, stamp: Stamp) -> Iterator[Transaction]:

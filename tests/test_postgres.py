@@ -254,4 +254,5 @@ def test_commands_write_a_configuration_and_ask(
     assert abs(json.loads(asked.stdout)["value"] - 5) < 100
     assert SECRET not in repr(read_config(out))
     listed = invoke("init", postgres.url, "--out", tmp_path / "other.toml", code=1)
-    assert "name a table; it has shop.Visits" in listed.stderr
+    assert "name a table; it has" in listed.stderr
+    assert "shop.Visits" in listed.stderr

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from typing import TYPE_CHECKING
 
 from laprasdp.errors import LaprasError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 SCHEMES = ("postgresql", "postgres")
 FORM = "write postgresql://user@host:port/name"
@@ -72,6 +73,9 @@ def read_server(text: str, what: str, error: type[LaprasError]) -> URL:
         Raised where it cannot be read, or a part of it was not meant to be one, such as the end of a
         password as a host.  Nothing behind the scheme is quoted.
     """
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
     scheme, _, rest = text.partition("://")
     kind = scheme.partition("+")[0]
     try:
@@ -102,6 +106,8 @@ def shown(url: URL) -> str:
 
 def without_password(text: str) -> str:
     """An address as it may be written to a file."""
+    from sqlalchemy import URL, make_url
+
     url = make_url(text)
     parts = (url.drivername, url.username, None, url.host, url.port, url.database, url.query)
     return URL.create(*parts).render_as_string(hide_password=False)

@@ -65,6 +65,8 @@ class Config:
         The table inside a database.
     public : bool
         The table is declared public.
+    moved_from : str, optional
+        The name under which the ledger may know the table.
     ledger : Place, optional
         Where what is released is kept; in memory otherwise.
     caps : mapping of analyst to float
@@ -91,6 +93,7 @@ class Config:
     dialect: Dialect | None = None
     table: str | None = None
     public: bool = False
+    moved_from: str | None = None
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     ledger: Place | None = None
     caps: Mapping[str, float] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class Config:
         opens: Callable[..., Asking]
         if self.windows is None:
             ledger = None if place is None else place.open(self.domain)
-            opens = partial(open_session, ledger=ledger, lookups=self.lookups)
+            opens = partial(open_session, ledger=ledger, lookups=self.lookups, moved_from=self.moved_from)
         else:
             parts = self.windows.parts(self.domain).values()
             opens = partial(
@@ -274,6 +277,8 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     if "windows" in top:
         section = top.section("windows")
         settings["windows"] = read_windows(section, settings["budget"])
+        if moved := settings["moved_from"]:
+            raise ConfigError(f"{section.where}: periods know no table, so leave moved_from {moved} out")
         if "dataset" in top.section("ledger"):
             raise ConfigError(f"{section.where}: each period is a dataset by its date: leave dataset out")
         placed(section.where, settings["windows"].last, settings["domain"])
@@ -285,7 +290,7 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
 
 
 def _source(section: Section, folder: Path) -> dict[str, Any]:
-    section.only("file", "database", "url", "table", "dataset", "name", "public", *KEYS_OF_TEXT)
+    section.only("file", "database", "url", "table", "dataset", "name", "public", "moved_from", *KEYS_OF_TEXT)
     given = {key: section.take(key, str, None) for key in ("file", "database", "url", "dataset")}
     named = {key: value for key, value in given.items() if value is not None}
     if len(named) != 1:
@@ -305,6 +310,7 @@ def _source(section: Section, folder: Path) -> dict[str, Any]:
         table_name = table.rpartition(".")[2] if table else value.rpartition("/")[2].split(".")[0]
     name = name or table_name or "data"
     found = {"source": where, "table": table, "name": name, "public": public}
+    found["moved_from"] = section.take("moved_from", str, None)
     return {**found, "dialect": read_dialect(section)}
 
 

@@ -30,7 +30,7 @@ class DuckDBTable(ScannedTable):
         How statements call the table; the name of the table, or of the file without endings, or "data".
     dialect : Dialect, optional
         How a text file is written; nothing of it is guessed.
-    domain, unit, key, apart, order
+    domain, unit, key, apart
         As in `ScannedTable`.
 
     Raises
@@ -61,7 +61,6 @@ class DuckDBTable(ScannedTable):
         key: str | None = None,
         apart: tuple[str, Sequence[int]] | None = None,
         dialect: Dialect | None = None,
-        order: str = "md5-hex",
     ) -> None:
         opened = open_source(source, table, dialect)
         super().__init__(
@@ -72,5 +71,4 @@ class DuckDBTable(ScannedTable):
             key=key,
             apart=apart,
             dialect=opened.dialect,
-            order=order,
         )

@@ -46,6 +46,11 @@ class DuckDBEngine:
     def __init__(self, source: Relation) -> None:
         self._source = source
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The kind of the file, and its name; of a database with its table."""
+        return self._source.kind, self._source.place
+
     def columns(self, names: Sequence[str], person: str | None) -> tuple[tuple[Column, ...], Column | None]:
         """The columns of these names, and the one that names a person."""
         source = self._source

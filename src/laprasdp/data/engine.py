@@ -33,6 +33,10 @@ class Engine(Protocol):
     `run` gives exact private counts; everything else follows from the schema.
     """
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The kind of the source and its name there: see `laprasdp.record.origin.Origin`."""
+
     def columns(self, names: Sequence[str], person: str | None) -> tuple[tuple[Column, ...], Column | None]:
         """
         The columns of these names, and the one that names a person.

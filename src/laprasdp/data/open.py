@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.scanned import ScannedTable
 from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.server import SCHEMES
+
+if TYPE_CHECKING:
+    from laprasdp.data.scanned import ScannedTable
 
 
 def on_server(source: object) -> TypeGuard[str]:

@@ -9,8 +9,7 @@ from sqlglot import exp
 from laprasdp.data.scan import Scan
 from laprasdp.data.words import word
 
-ORDERS = {"md5": "hash", "md5-hex": "digest"}
-"""The orders that rows of a person were ever put in, each with its word; ``md5`` is of the first ledgers."""
+_WORDS = {"md5-hex": "digest", "md5": "hash"}  # of `laprasdp.privacy.unit.ORDERS`
 
 
 def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
@@ -45,7 +44,7 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
         parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)
         within.append(start.copy())
     order = [
-        word(ORDERS[scan.order], exp.Literal.string(scan.key), *parts),
+        word(_WORDS[scan.order], exp.Literal.string(scan.key), *parts),
         *[exp.column(name) for name in (*levels, "copy")],
     ]
     place = exp.Window(

@@ -15,6 +15,7 @@ from laprasdp.data.postgres_words import duckdb_type, joined, placed, typed, val
 from laprasdp.data.scan import Declared, Scan
 from laprasdp.data.words import spelled
 from laprasdp.errors import DataError
+from laprasdp.privacy.unit import ORDERS
 from laprasdp.server import OPTION, UNREACHED, read_server, reason, shown
 
 if TYPE_CHECKING:
@@ -103,6 +104,11 @@ class PostgresEngine:
             self.close()
             raise
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """PostgreSQL, and the table with its schema and database."""
+        return "postgresql", self._place
+
     def columns(self, names: Sequence[str], person: str | None) -> tuple[tuple[Column, ...], Column | None]:
         """The columns of these names, and the one that names a person."""
         known = [Column(name, kind, place) for place, (name, kind) in enumerate(self.described)]
@@ -159,6 +165,7 @@ class PostgresEngine:
             there = "several tables" if match else "no table"
             raise DataError(f"{self.label} has {there} {table}; {tables}")
         schema, self.name = match[0]
+        self._place = f"{self._connection.info.dbname}.{schema}.{self.name}"
         self.label = f"{spelled_as[match[0]]} of {self.label}"
         self._table = exp.table_(exp.to_identifier(self.name, True), exp.to_identifier(schema, True))
         held = exp.select("1").from_(self._table).limit(0).sql("postgres")
@@ -172,6 +179,8 @@ class PostgresEngine:
         levels = scan.levels
         counted = exp.select("*").from_("r").where(*(f"{level} IS NOT NULL" for level in levels))
         if scan.person is not None:
+            if scan.order != ORDERS[0]:
+                raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
             first = spelled(first_rows(counted.where("person IS NOT NULL"), scan), words_for(""))
             assert isinstance(first, exp.Select)
             counted = first

@@ -67,7 +67,7 @@ class Scan:
     apart : pair of place and ascending levels, optional
         Where each period of an attribute begins; `most` rows count of a person in each.
     order : str
-        One of `laprasdp.data.persons.ORDERS`.
+        One of `laprasdp.privacy.unit.ORDERS`.
 
     Notes
     -----
@@ -96,7 +96,6 @@ def plan(
     key: str,
     apart: tuple[int, Sequence[int]] | None = None,
     dialect: Dialect,
-    order: str = "md5-hex",
 ) -> Scan:
     """
     The scan that counts a domain.
@@ -108,7 +107,7 @@ def plan(
         One for each attribute.
     person : Column, optional
         That of the unit's column.
-    unit, key, apart, order
+    unit, key, apart
         Which rows of a person count, as `Scan` says.
     dialect : Dialect
         How texts are written.
@@ -131,7 +130,7 @@ def plan(
             f"column {person.name} holds {person.base}, which cannot name a person: use text or whole numbers"
         )
     starts = None if apart is None else (apart[0], tuple(apart[1]))
-    return Scan(tuple(declared), person, unit.max_rows, key, starts, order)
+    return Scan(tuple(declared), person, unit.max_rows, key, starts, unit.order)
 
 
 def _fitting(column: Column, attribute: Attribute) -> Column:

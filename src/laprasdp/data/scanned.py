@@ -14,6 +14,7 @@ from laprasdp.errors import interruptible
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
+from laprasdp.record.origin import Origin
 
 
 class ScannedTable:
@@ -38,8 +39,11 @@ class ScannedTable:
         the same as from a table of that period alone.
     dialect : Dialect, optional
         How texts are written.
-    order : str
-        One of `laprasdp.data.persons.ORDERS`.
+
+    Attributes
+    ----------
+    origin : Origin
+        Which table it is.
 
     Raises
     ------
@@ -67,7 +71,6 @@ class ScannedTable:
         key: str | None = None,
         apart: tuple[str, Sequence[int]] | None = None,
         dialect: Dialect | None = None,
-        order: str = "md5-hex",
     ) -> None:
         self._domain, self._unit, self._name = domain, unit, name
         try:
@@ -75,7 +78,10 @@ class ScannedTable:
             key = secrets.token_hex(16) if key is None else key
             columns, person = engine.columns(list(domain), unit.column)
             told = dialect or Dialect()
-            scan = plan(domain, columns, person, unit=unit, key=key, apart=periods, dialect=told, order=order)
+            scan = plan(domain, columns, person, unit=unit, key=key, apart=periods, dialect=told)
+            read = [*columns, *([] if person is None else [person])]
+            typed = () if engine.place[0] == "memory" else tuple((one.name, one.type) for one in read)
+            self.origin = Origin(*engine.place, typed)  # of a frame the types may follow from its rows
             self._types = engine.types(scan)
             self._cells = CellTable(name, domain, engine.run(scan))
         finally:

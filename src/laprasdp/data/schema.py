@@ -35,6 +35,8 @@ class Relation:
         In memory; a database file is attached read-only.
     label, name : str
         How messages, and how statements, call the source.
+    kind, place : str
+        What kind of source it is, and what it is called there.
     dialect : Dialect
         How its texts are read.
     columns : tuple of Column
@@ -53,6 +55,8 @@ class Relation:
     connection: duckdb.DuckDBPyConnection
     label: str
     name: str
+    kind: str
+    place: str
     dialect: Dialect
     columns: tuple[Column, ...] = ()
     table: exp.Expr | None = None
@@ -219,7 +223,7 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
     if dialect is not None and kind in ("parquet", "database"):
         raise DataError(f"{label} is a {SPOKEN[kind]}, which has types: leave out how texts are written")
     dialect = dialect or Dialect()
-    opened = Relation(connect(), label, table or name, dialect)
+    opened = Relation(connect(), label, table or name, kind, name if path is None else label, dialect)
     try:
         if path is None:
             _read_arrow(opened, in_memory(source))
@@ -262,7 +266,7 @@ def _attach(opened: Relation, path: Path, table: str | None) -> None:
     match = [key for key, name in spelled.items() if name.casefold() == table.casefold()]
     if not match:
         raise DataError(f"{path.name} has no table {table}; {tables}")
-    opened.name = match[0][1]
+    opened.name, opened.place = match[0][1], f"{path.name}.{'.'.join(match[0])}"
     opened.table = exp.table_(
         exp.to_identifier(match[0][1], True), exp.to_identifier(match[0][0], True), "source"
     )

@@ -32,6 +32,9 @@ class Ledger(Protocol):
     may leave open which of the two it is.
     """
 
+    def begun(self) -> Settings | None:
+        """The settings that the ledger was begun with; None where nothing was begun."""
+
     def open(self, settings: Settings) -> Settings:
         """
         Begin a ledger for these public settings, or go on with one.

@@ -26,6 +26,10 @@ class MemoryLedger:
         self._settings: Settings | None = None
         self._lock = lock or threading.RLock()
 
+    def begun(self) -> Settings | None:
+        with self._lock:
+            return self._settings
+
     def open(self, settings: Settings) -> Settings:
         with self._lock:
             if self._settings is None:

@@ -80,6 +80,11 @@ class SQLLedger:
         self._seen: Head | None = None  # the last head that was kept for certain
         self._changes = self.database.changes
 
+    def begun(self) -> Settings | None:
+        with self.database.transaction(write=False) as connection:
+            found = self._find(connection)
+        return None if found is None else found.settings
+
     def open(self, settings: Settings) -> Settings:
         with self.database.transaction(write=False) as connection:
             found = self._find(connection)

@@ -25,6 +25,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+from laprasdp.record.settings import as_begun
 from laprasdp.stream.session import now
 
 KEY = "periods"
@@ -106,7 +107,11 @@ def open_windows(
     """
     unit = unit or PrivacyUnit()
     declared = Stream.of(stream, options)
-    owned = ExitStack()
+    owned, shelf = ExitStack(), _shelf(ledger)
+    own = [
+        kept for called, kept in shelf.settings().items() if called.startswith(f"{name or ''}@") or not name
+    ]
+    unit = as_begun(unit, own)
     rows = partial(open_table, table=table, unit=unit, key=KEY, dialect=dialect)
     found = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in found]
@@ -131,7 +136,7 @@ def open_windows(
         [Slice(opened, part) for part in parts],
         name=opened.name,
         declaration=Declaration(budget, declared, unit, caps or {}),
-        shelf=_shelf(ledger),
+        shelf=shelf,
         noise=noise or ExactNoise(),
         public=public,
         read=read,

@@ -130,7 +130,7 @@ class Setting(Options):
         """All of it as plain data, for the ledger; a predicted query is named by its key."""
         return {
             "domain": [[name, declared] for name, declared in self.domain.settings().items()],
-            "unit": asdict(self.unit),
+            "unit": self.unit.settings(),
             "budget": asdict(self.budget),
             "horizon": self.horizon,
             "expected": list(self.expected),

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from laprasdp.errors import ConfigError
+
+FIRST_ORDER = "md5"
+ORDERS = ("md5-hex", FIRST_ORDER)
+"""The orders that rows of a person were ever put in; ``md5`` is of the first ledgers, and of DuckDB alone."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,8 @@ class PrivacyUnit:
         The column that names the person; without it every row is a unit of its own.
     max_rows : int
         Rows of one person that count; the others are dropped before anything is asked.
+    order : str
+        One of `ORDERS`, which says which rows those are.  A ledger keeps the order that it was begun with.
 
     Notes
     -----
@@ -29,6 +36,7 @@ class PrivacyUnit:
 
     column: str | None = None
     max_rows: int = 1
+    order: str = ORDERS[0]
 
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
@@ -37,3 +45,10 @@ class PrivacyUnit:
             raise ConfigError(f"max_rows must be a whole number of at least 1, not {self.max_rows!r}")
         if self.column is None and self.max_rows != 1:
             raise ConfigError("max_rows needs the column that names the person")
+        if self.order not in ORDERS:
+            raise ConfigError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+
+    def settings(self) -> dict[str, Any]:
+        """As plain data, for a ledger; of single rows all count, in whatever order."""
+        kept = {"column": self.column, "max_rows": self.max_rows}
+        return kept if self.column is None else {**kept, "order": self.order}

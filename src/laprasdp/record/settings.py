@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from laprasdp.errors import LedgerError
+from laprasdp.privacy.unit import FIRST_ORDER, ORDERS, PrivacyUnit
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
 
@@ -16,6 +18,23 @@ Settings = Mapping[str, Any]
 def domain_of(settings: Settings) -> Domain:
     """The domain that the settings declare."""
     return Domain((name, _KINDS[declared["type"]](declared)) for name, declared in settings["domain"])
+
+
+def unit_of(settings: Settings) -> Any:
+    """The privacy unit that the settings declare; those of the first ledgers do not name an order of rows."""
+    unit = settings.get("unit")
+    if not isinstance(unit, Mapping) or unit.get("column") is None:
+        return unit
+    return {"order": FIRST_ORDER, **unit}
+
+
+def as_begun(unit: PrivacyUnit, begun: Iterable[Settings]) -> PrivacyUnit:
+    """The unit with the order of rows that ledgers of it were begun with, if it is one."""
+    if unit.column is None:
+        return unit
+    kept = [unit_of(settings) for settings in begun]
+    orders = {str(one.get("order")) for one in kept if isinstance(one, Mapping)}
+    return replace(unit, order=orders.pop()) if len(orders) == 1 and orders <= {*ORDERS} else unit
 
 
 def check_settings(kept: Settings, given: Settings) -> None:
@@ -32,6 +51,10 @@ def check_settings(kept: Settings, given: Settings) -> None:
     LedgerError
         Some setting differs; the message names each.
     """
+    if "source" in kept and "source" not in given:  # a table that was opened elsewhere says nothing of itself
+        given = {**given, "source": kept["source"]}
+    if "unit" in kept:
+        kept = {**kept, "unit": unit_of(kept)}
     differing = [
         found
         for name in sorted({*kept, *given} - {"budget"})

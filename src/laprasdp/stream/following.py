@@ -15,6 +15,8 @@ from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.record.origin import Origin
+from laprasdp.record.settings import Settings
 from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.life import Event, Life
 from laprasdp.stream.state import State
@@ -42,9 +44,15 @@ class Following:
         self.life, self.lock = Life(), threading.RLock()
 
     @classmethod
-    def opened(cls, policy: Policy, caps: Mapping[str, float], ledger: Ledger) -> Self:
+    def opened(
+        cls,
+        policy: Policy,
+        caps: Mapping[str, float],
+        ledger: Ledger,
+        origin: Origin | None = None,
+    ) -> Self:
         """
-        Begin a ledger, or go on with one.
+        Begin a ledger, or go on with one, of the table `origin`.
 
         Raises
         ------
@@ -54,7 +62,10 @@ class Following:
             The ledger was begun with other settings, or cannot be read.
         """
         _check_promise(policy, ledger)
-        wanted, begun = policy.setting.budget, Budget(**ledger.open(policy.settings())["budget"])
+        settings: Settings = policy.settings()
+        if origin is not None:
+            settings = origin.settle(settings, ledger.begun())
+        wanted, begun = policy.setting.budget, Budget(**ledger.open(settings)["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
         made = cls(State(policy, caps), ledger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+from laprasdp.record.settings import as_begun
 from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.predictions import read_predictions
@@ -46,6 +48,7 @@ def open_session(
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
     lookups: Mapping[str, Lookup] | None = None,
+    moved_from: str | None = None,
     **options: Any,
 ) -> Session:
     """
@@ -82,6 +85,8 @@ def open_session(
         The time for the ledger's stamps, in UTC; nothing is decided by it.
     lookups : mapping of name to Lookup, optional
         Public tables that statements may join.
+    moved_from : str, optional
+        The name under which the ledger may know the table, which stands elsewhere now.
     **options
         Fields of `stream` given one by one: ``horizon=200`` for ``stream=Stream(horizon=200)``; and
         ``expected``, how often each of ``predictions`` is expected.
@@ -93,26 +98,35 @@ def open_session(
     """
     unit = unit or PrivacyUnit()
     stream = Stream.of(stream, options)
-    owned = ExitStack()
-    if isinstance(source, Table):
-        opened = source
-    else:
-        rows = open_table(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
-        opened = owned.enter_context(rows)
-    reader = Reader(domain, opened.name, opened.types, lookups=lookups)
-    predicted = read_predictions(stream.declared, reader)
-    return Session(
-        opened,
-        policy_named(stream.policy, stream.setting(domain, budget, unit, predicted)),
-        noise=noise or ExactNoise(),
-        ledger=_ledger(ledger),
-        public=public,
-        predicted=[one.text for one in predicted],
-        caps=caps,
-        clock=clock,
-        owned=owned,
-        reader=reader,
-    )
+    kept = _ledger(ledger)
+    with ExitStack() as failing:
+        owned = failing.enter_context(ExitStack())
+        if kept is not ledger:
+            failing.callback(kept.close)
+        begun, origin = kept.begun(), None
+        unit = as_begun(unit, [] if begun is None else [begun])
+        if isinstance(source, Table):
+            opened = source
+        else:
+            rows = open_table(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
+            opened, origin = owned.enter_context(rows), replace(rows.origin, moved_from=moved_from)
+        reader = Reader(domain, opened.name, opened.types, lookups=lookups)
+        predicted = read_predictions(stream.declared, reader)
+        session = Session(
+            opened,
+            policy_named(stream.policy, stream.setting(domain, budget, unit, predicted)),
+            noise=noise or ExactNoise(),
+            ledger=kept,
+            public=public,
+            predicted=[one.text for one in predicted],
+            caps=caps,
+            clock=clock,
+            owned=owned,
+            reader=reader,
+            origin=origin,
+        )
+        failing.pop_all()
+    return session
 
 
 def _ledger(given: Ledger | str | os.PathLike[str] | None) -> Ledger:

@@ -24,6 +24,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.noise import NoiseSource, load
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Raise, Refusal, Reply, Stamp
+from laprasdp.record.origin import Origin
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
 from laprasdp.strategy.threads import one_thread
@@ -59,7 +60,7 @@ class Session(Asking):
     public : bool
         The table is declared public, so seeded noise may be used to study the mechanism.
     predicted : sequence of str
-        How the predicted queries are called, one each.
+        How they are called, one each.
     caps : mapping of analyst to float, optional
         The ε, at the budget's δ, of what may be measured for each analyst; only they may ask then.
     clock : callable
@@ -68,6 +69,8 @@ class Session(Asking):
         What ends with the session beside its ledger, such as a table that was opened for it.
     reader : Reader, optional
         What reads its statements, where that knows lookups.
+    origin : Origin, optional
+        Which table it is, for the ledger.
 
     Attributes
     ----------
@@ -103,6 +106,7 @@ class Session(Asking):
         clock: Callable[[], datetime] = now,
         owned: ExitStack | None = None,
         reader: Reader | None = None,
+        origin: Origin | None = None,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
@@ -112,7 +116,7 @@ class Session(Asking):
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = reader or Reader(table.domain, table.name, table.types)
         self._owned = owned or ExitStack()
-        self._following = Following.opened(policy, caps or {}, ledger)
+        self._following = Following.opened(policy, caps or {}, ledger, origin)
         self.life, self._lock = self._following.life, self._following.lock
 
     @property
@@ -384,14 +388,9 @@ class Session(Asking):
     def show(self, parsed: Statement, settled: Settled) -> Shown:
         """What the analyst is shown of a reply that was just kept."""
         assert isinstance(settled.outcome, Reply)
-        return Shown(
-            parsed,
-            joint_of(self.state.policy, parsed, settled.outcome.answers),
-            settled.prices,
-            self.state.filter.remaining,
-            self._noise.simulation,
-            settled.released,
-        )
+        joint = joint_of(self.state.policy, parsed, settled.outcome.answers)
+        left, simulated = self.state.filter.remaining, self._noise.simulation
+        return Shown(parsed, joint, settled.prices, left, simulated, settled.released)
 
     def doubt(self) -> None:
         """Read all of the ledger again at the next statement: what was learned last may not be in it."""
