@@ -18,6 +18,7 @@ NAMES = {
     "accuracy": "benchmarks.accuracy",
     "dashboard": "benchmarks.dashboard",
     "design": "benchmarks.design",
+    "engines": "benchmarks.engines",
     "ledger": "benchmarks.ledger",
     "scale": "benchmarks.scale",
     "solver": "benchmarks.solver",

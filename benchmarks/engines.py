@@ -1,0 +1,134 @@
+"""What it costs to open a table: the one scan of each engine, beside the engine's own GROUP BY."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow as pa
+
+import laprasdp as lp
+from laprasdp.data.open import open_table
+from laprasdp.privacy.unit import PrivacyUnit
+from tests.postgres import Server
+
+MOST = 5  # of the ten rows that a person has
+CITIES = [f"city {k}" for k in range(12)]
+DOMAIN = lp.Domain(
+    city=lp.Categories(CITIES),
+    n=lp.Integers(0, 49),
+    x=lp.Bins([k / 20 for k in range(21)]),
+    day=lp.Dates("2020-01-01", "2020-12-31", step="month"),
+)
+DRAWN = """
+SELECT 'city ' || hash(i) % 12 AS city, (hash(i + 7) % 50)::INTEGER AS n,
+  (hash(i + 9) % 1000)::DOUBLE / 1000 AS x,
+  DATE '2020-01-01' + (hash(i + 11) % 366)::INTEGER AS day, 'person ' || hash(i + 13) % {persons} AS who
+FROM range({rows}) AS r(i)
+"""
+LEVELS = "city, n, floor(x * 20) AS x, date_trunc('month', day) AS day"
+OF_ROWS = f"SELECT city, n, x, day, count(*) FROM (SELECT {LEVELS} FROM {{0}}) AS l GROUP BY 1, 2, 3, 4"
+OF_PERSONS = f"""
+SELECT city, n, x, day, count(*) FROM (
+  SELECT city, n, x, day,
+    row_number() OVER (PARTITION BY who ORDER BY md5(concat_ws('|', who, city, n, x, day))) AS p
+  FROM (SELECT who, {LEVELS} FROM {{0}}) AS l) AS m
+WHERE p <= {MOST} GROUP BY 1, 2, 3, 4
+"""
+
+
+def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
+    """
+    Rows {engine, rows, cells, unit, seconds, engine_query_seconds, ratio, peak_mib}.
+
+    Seconds are those of the wall: of opening the table, and of the engine's own statement that groups the
+    same levels, with persons after a window of each person's rows.  The peak is of the process that opens.
+    """
+    sizes = (10**6,) if quick else (10**6, 10**7, 10**8) if full else (10**6, 10**7)
+    with tempfile.TemporaryDirectory(prefix="lapras-") as name:
+        for size in sizes:
+            path = Path(name) / f"{size}.parquet"
+            with duckdb.connect() as connection:
+                connection.execute("PRAGMA disable_progress_bar")
+                drawn = DRAWN.format(rows=size, persons=size // 10)
+                connection.execute(f"COPY ({drawn}) TO '{path}' (FORMAT parquet)")
+            yield from _both("duckdb", str(path), None, size, path)
+            if size <= 10**7:
+                yield from _in_postgres(path, size)
+            path.unlink()
+
+
+def _in_postgres(path: Path, size: int) -> Iterator[dict[str, object]]:
+    try:
+        server = Server()
+    except (ImportError, OSError, subprocess.SubprocessError) as error:
+        print(f"no PostgreSQL can be started here: {error}", file=sys.stderr)
+        return
+    try:
+        with psycopg.connect(server.url, autocommit=True) as connection, duckdb.connect() as source:
+            kinds = "city text, n integer, x double precision, day date, who text"
+            connection.execute(f"CREATE UNLOGGED TABLE t ({kinds})")
+            lines = path.with_suffix(".csv")
+            source.execute(f"COPY (FROM '{path}') TO '{lines}' (HEADER false)")
+            with connection.cursor().copy("COPY t FROM STDIN (FORMAT csv)") as copy, lines.open("rb") as file:
+                while data := file.read(2**20):
+                    copy.write(data)
+            lines.unlink()
+            connection.execute("VACUUM ANALYZE t")
+        yield from _both("postgresql", server.url, "t", size, path)
+    finally:
+        server.remove()
+
+
+def _both(engine: str, source: str, table: str | None, size: int, path: Path) -> Iterator[dict[str, object]]:
+    for unit, own in (("row", OF_ROWS), ("person", OF_PERSONS)):
+        seconds, cells, peak = _alone(_opened, source, table, unit)
+        query = _alone(_queried, source, table, own.format(f"'{path}'" if table is None else table))
+        yield {
+            "engine": engine,
+            "rows": size,
+            "cells": cells,
+            "unit": unit,
+            "seconds": seconds,
+            "engine_query_seconds": query,
+            "ratio": seconds / query,
+            "peak_mib": peak,
+        }
+
+
+def _opened(source: str, table: str | None, unit: str) -> tuple[float, int, float]:
+    open_table(pa.table({"n": [1]}), lp.Domain(n=lp.Integers(0, 1)), unit=PrivacyUnit(), key="k").close()
+    begun = time.perf_counter()
+    of = PrivacyUnit("who", MOST) if unit == "person" else PrivacyUnit()
+    with open_table(source, DOMAIN, table=table, unit=of, key="k") as opened:
+        seconds = time.perf_counter() - begun
+        cells = len(opened.marginal((0, 1, 2, 3)).counts)
+    return seconds, cells, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _queried(source: str, table: str | None, statement: str) -> float:
+    if table is None:
+        with duckdb.connect() as here:
+            here.execute("PRAGMA disable_progress_bar")
+            begun = time.perf_counter()
+            here.execute(statement).fetchall()
+            return time.perf_counter() - begun
+    with psycopg.connect(source) as there:
+        begun = time.perf_counter()
+        there.execute(statement.encode()).fetchall()
+        return time.perf_counter() - begun
+
+
+def _alone(act: Callable[..., Any], *arguments: Any) -> Any:
+    """What `act` gives in a process of its own, whose memory is its alone."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(act, arguments)
