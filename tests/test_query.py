@@ -28,6 +28,31 @@ def test_algebra_agrees_with_vectors_over_all_cells(data: st.DataObject) -> None
 
 
 @given(st.data())
+def test_the_largest_on_some_cells_is_that_of_the_vectors(data: st.DataObject) -> None:
+    domain = data.draw(domains)
+    p, q = data.draw(queries(domain)), data.draw(queries(domain))
+    p = p.combine(data.draw(queries(domain)), lambda one, other: abs(one) + abs(other))  # classes refined
+    found = p.largest_on(q)
+    assert found == np.where(q.vector() != 0, p.vector(), 0).max()
+    assert type(found) is int
+
+
+@given(st.data())
+def test_a_sum_of_many_is_the_sum_of_the_vectors_whatever_was_refined_before(data: st.DataObject) -> None:
+    domain = data.draw(domains)
+    each = data.draw(st.lists(queries(domain), min_size=1, max_size=6))
+    total = each[0]
+    for query in [*each[1:], each[0]]:
+        total = total.combine(query, np.add)
+    assert (total.vector() == each[0].vector() + np.sum([one.vector() for one in each], axis=0)).all()
+    assert total.canonical() == Query(
+        domain,
+        {name: range(domain[name].size) for name in domain.names},
+        total.vector().reshape(domain.shape),
+    )
+
+
+@given(st.data())
 def test_equal_functions_are_one_query(data: st.DataObject) -> None:
     domain = data.draw(domains)
     p, q = data.draw(queries(domain, 0, 1)), data.draw(queries(domain, 0, 1))

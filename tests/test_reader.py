@@ -13,7 +13,7 @@ from sql_grammar import AGGREGATE, DOMAIN, nested
 
 from laprasdp import Domain, Integers
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.queries.query import first_seen
+from laprasdp.queries.runs import first_seen
 from laprasdp.sql import parse, reader
 from laprasdp.sql.reader import Reader
 

@@ -313,10 +313,9 @@ def charged(cells: Query, amounts: Query) -> Query:
 def heaviest(cells: Query, query: Query) -> int:
     """Largest charge of a cell that `query` touches, or that of any cell where classes are too many."""
     try:
-        met = cells.combine(query, lambda spent, weight: np.where(weight != 0, spent, 0))
+        return cells.largest_on(query)
     except UnsupportedQuery:
-        met = cells
-    return int(met.weights.max())
+        return int(cells.weights.max())
 
 
 def check_raise(old: Budget, new: Budget, *, draws: int = 0) -> None:

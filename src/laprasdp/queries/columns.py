@@ -19,8 +19,8 @@ from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_COLUMNS
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import Query, first_seen
-from laprasdp.queries.runs import Labels, Runs, packed, relabelled, together, unpacked
+from laprasdp.queries.query import Query
+from laprasdp.queries.runs import Labels, Runs, first_seen, packed, relabelled, together, unpacked
 
 _ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together

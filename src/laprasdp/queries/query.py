@@ -21,7 +21,20 @@ from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
-from laprasdp.queries.runs import Labels, Runs, class_sizes, labels_at, packed, runs_of, together, unpacked
+from laprasdp.queries.runs import (
+    Labels,
+    Runs,
+    class_sizes,
+    first_seen,
+    labels_at,
+    levels_of,
+    narrowed,
+    packed,
+    refined,
+    runs_of,
+    together,
+    unpacked,
+)
 
 
 class Query:
@@ -103,7 +116,7 @@ class Query:
                 weights = weights.squeeze(place)
                 continue
             kept_axes.append(axis)
-            found = _narrow(merged[column])
+            found = narrowed(merged[column])
             kept.append(runs_of(Runs(part.size, part.starts, found)) if isinstance(part, Runs) else found)
         self.domain, self.axes, self.steps = domain, tuple(kept_axes), tuple(map(packed, kept))
         self.weights = np.array(weights, dtype=np.int64, order="C")
@@ -255,20 +268,48 @@ class Query:
         The classes of the result are the common refinement; they are not merged again, so a long sum
         stays cheap (the result is not canonical; wrap it in `canonical` where a key is needed).
         """
+        axes, labels, mine, theirs = self._beside(other)
+        weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
+        return Query.over(self.domain, axes, labels, weights)
+
+    def largest_on(self, other: Query) -> int:
+        """
+        Largest weight of a cell on which the weight of `other` is not 0; 0 where there is none.
+
+        Raises
+        ------
+        UnsupportedQuery
+            As from `combine`.
+        """
+        _, _, mine, theirs = self._beside(other)
+        alive = other.weights != 0
+        for place, (own, met) in enumerate(zip(mine, theirs, strict=True)):
+            if met is None:
+                continue
+            axis = sum(part is not None for part in theirs[:place])
+            used = np.flatnonzero(alive.any(axis=tuple(set(range(alive.ndim)) - {axis}))[met])
+            theirs[place], mine[place] = met[used], own if own is None else own[used]
+        weights, there = _indexed(self.weights, mine), _indexed(other.weights, theirs) != 0
+        if there.all():
+            return int(weights.max(initial=0))
+        return int(np.where(there, weights, 0).max(initial=0))
+
+    def _beside(
+        self, other: Query
+    ) -> tuple[tuple[int, ...], list[Labels], list[npt.NDArray[Any] | None], list[npt.NDArray[Any] | None]]:
+        """Axes of both, the common refinement of their classes on each, and each one's class in both."""
         axes = sorted({*self.axes, *other.axes})
         labels, mine, theirs, counts = [], [], [], []
         for axis in axes:
             a = self.steps[self.axes.index(axis)] if axis in self.axes else None
             b = other.steps[other.axes.index(axis)] if axis in other.axes else None
-            joint, count, in_a, in_b = _refine(a, b)
+            joint, count, in_a, in_b = refined(a, b)
             labels.append(joint)
             counts.append(count)
             mine.append(in_a)
             theirs.append(in_b)
-        names = [self.domain.names[axis] for axis in axes]
-        check_classes(counts, names)
-        weights = how(_indexed(self.weights, mine), _indexed(other.weights, theirs))
-        return Query.over(self.domain, tuple(axes), tuple(labels), weights)
+        check_classes(counts, [self.domain.names[axis] for axis in axes])
+        return tuple(axes), labels, mine, theirs
 
     def canonical(self) -> Query:
         """The same query with as few classes as possible."""
@@ -307,67 +348,17 @@ def check_classes(shape: Sequence[int], names: Sequence[str], *, what: str = "qu
         )
 
 
-def _narrow(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
-
-
-def first_seen(
-    labels: npt.NDArray[Any],
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """
-    The distinct labels in order of appearance, where each appears first, and all labels so renumbered.
-
-    Parameters
-    ----------
-    labels : (levels,) int array
-        Of at least one level.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in first_seen(np.array([7, 2, 7, 9]))]
-    [[7, 2, 9], [0, 1, 3], [0, 1, 0, 2]]
-    """
-    names, levels = labels, np.arange(len(labels))
-    if labels.min() < 0 or labels.max() > 4 * len(labels) + 64:  # too sparse for a table of them all
-        names = np.unique(labels, return_inverse=True)[1]
-    table = np.empty(int(names.max()) + 1, dtype=np.intp)
-    table[names[::-1]] = levels[::-1]  # of several levels, the one assigned last stays
-    places = np.flatnonzero(table[names] == levels)
-    table[names[places]] = levels[: len(places)]
-    return labels[places], places, table[names]
-
-
 def _met(a: Labels, b: Labels, p: int, q: int) -> Floats:
     """(p, q) levels that have each class of a and each of b."""
     starts, (left, right) = together([a, b])
-    lengths = None if starts is None else np.diff(starts, append=_levels(a))
+    lengths = None if starts is None else np.diff(starts, append=levels_of(a))
     return np.bincount(left.astype(np.int64) * q + right, lengths, p * q).reshape(p, q).astype(float)
-
-
-def _levels(labels: Labels) -> int:
-    return labels.size if isinstance(labels, Runs) else len(labels)
-
-
-def _refine(
-    a: Labels | None, b: Labels | None
-) -> tuple[Labels, int, npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
-    """Common refinement of two groupings of the same levels, its classes, and each one's class in both."""
-    if a is None or b is None:
-        labels = a if a is not None else b
-        assert labels is not None
-        classes = np.arange(int((labels.values if isinstance(labels, Runs) else labels).max()) + 1)
-        return labels, len(classes), classes if a is not None else None, classes if b is not None else None
-    starts, (left, right) = together([a, b])
-    width = int(right.max()) + 1
-    pairs, _, joint = first_seen(left.astype(np.int64) * width + right)
-    found: Labels = _narrow(joint)
-    if starts is not None:
-        found = Runs(_levels(a), starts, _narrow(joint))
-    return found, len(pairs), pairs // width, pairs % width
 
 
 def _indexed(weights: Ints, index: Sequence[npt.NDArray[Any] | None]) -> Ints:
     """Weights indexed by joint classes; axes the query does not name have length one."""
-    named = [part for part in index if part is not None]
-    tensor = weights[np.ix_(*named)] if named else weights
+    tensor = weights
+    for axis, part in enumerate(part for part in index if part is not None):
+        if len(part) != tensor.shape[axis] or (part != np.arange(len(part))).any():  # to copy takes long
+            tensor = tensor.take(part, axis)
     return tensor.reshape([1 if part is None else len(part) for part in index])

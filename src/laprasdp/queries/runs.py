@@ -118,3 +118,68 @@ def class_sizes(labels: Labels, classes: int = 0) -> npt.NDArray[np.int64]:
     if isinstance(labels, Runs):
         return np.bincount(labels.values, labels.lengths, classes).astype(np.int64)  # exact below 2^53
     return np.bincount(labels, minlength=classes)
+
+
+def levels_of(labels: Labels) -> int:
+    """How many levels have a label."""
+    return labels.size if isinstance(labels, Runs) else len(labels)
+
+
+def narrowed(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same labels in as few bytes as they need."""
+    return labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
+
+
+def first_seen(
+    labels: npt.NDArray[Any],
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """
+    The distinct labels in order of appearance, where each appears first, and all labels so renumbered.
+
+    Parameters
+    ----------
+    labels : (levels,) int array
+        Of at least one level.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in first_seen(np.array([7, 2, 7, 9]))]
+    [[7, 2, 9], [0, 1, 3], [0, 1, 0, 2]]
+    """
+    names, levels = labels, np.arange(len(labels))
+    if labels.min() < 0 or labels.max() > 4 * len(labels) + 64:  # too sparse for a table of them all
+        names = np.unique(labels, return_inverse=True)[1]
+    table = np.empty(int(names.max()) + 1, dtype=np.intp)
+    table[names[::-1]] = levels[::-1]  # of several levels, the one assigned last stays
+    places = np.flatnonzero(table[names] == levels)
+    table[names[places]] = levels[: len(places)]
+    return labels[places], places, table[names]
+
+
+def refined(
+    a: Labels | None, b: Labels | None
+) -> tuple[Labels, int, npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+    """Common refinement of two groupings of the same levels, its classes, and each one's class in both."""
+    if a is None or b is None:
+        labels = a if a is not None else b
+        assert labels is not None
+        classes = np.arange(int((labels.values if isinstance(labels, Runs) else labels).max()) + 1)
+        return labels, len(classes), classes if a is not None else None, classes if b is not None else None
+    starts, (left, right) = together([a, b])
+    if starts is None and (first := _first_levels(left)) is not None:
+        told = right[first]
+        if np.array_equal(told[left], right):  # b tells nothing apart that a does not
+            return a, len(first), np.arange(len(first)), told
+    width = int(right.max()) + 1
+    pairs, _, joint = first_seen(left.astype(np.int64) * width + right)
+    found: Labels = narrowed(joint)
+    if starts is not None:
+        found = Runs(levels_of(a), starts, narrowed(joint))
+    return found, len(pairs), pairs // width, pairs % width
+
+
+def _first_levels(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp] | None:
+    """Where each class appears first, if they are numbered in that order."""
+    first = np.full(int(labels.max()) + 1, -1)
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    return first if first[0] == 0 and (first[1:] > first[:-1]).all() else None

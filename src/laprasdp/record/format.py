@@ -28,6 +28,7 @@ from laprasdp.record.integers import (
     read_array,
     read_integer,
     read_integers,
+    read_labels,
     write_integer,
     write_integers,
     write_labels,
@@ -129,17 +130,14 @@ def read_query(form: Form, domain: Domain) -> Query:
     axes = tuple(sorted(domain.axis(name) for name in form["classes"]))
     labels = []
     for axis in axes:
-        column = read_array(form["classes"][domain.names[axis]])
-        if column.shape != (domain.shape[axis],) or column.min() < 0:
-            raise LedgerError(f"{domain.names[axis]} has {domain.shape[axis]} levels")
-        labels.append(column.astype(np.uint8 if column.max() < 256 else np.uint32))
+        name = domain.names[axis]
+        labels.append(read_labels(form["classes"][name], name, domain.shape[axis]))
     weights = read_array(form["weights"]).reshape(_shape(form))
     if weights.ndim < len(labels) or weights.shape[len(labels) :] != (1,) * (weights.ndim - len(labels)):
         raise LedgerError("weights have an axis for each attribute")
     if any(int(column.max()) >= size for column, size in zip(labels, weights.shape, strict=True)):
         raise LedgerError("a class has no weight")
-    for array in (*labels, weights):
-        array.setflags(write=False)
+    weights.setflags(write=False)
     return Query.over(domain, axes, tuple(labels), weights)
 
 

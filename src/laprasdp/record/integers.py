@@ -80,6 +80,20 @@ def write_labels(labels: Labels) -> list[int | str] | dict[str, Any]:
     return write_integers(labels)
 
 
+def read_labels(form: Any, name: str, levels: int) -> npt.NDArray[Any]:
+    """
+    The labels of `write_labels`, one for each of the levels of an attribute; not negative, read-only.
+
+    Raises
+    ------
+    ValueError
+        They are damaged, or are those of an attribute of other levels.
+    """
+    if isinstance(form, dict) and "runs" not in form:
+        return _read_packed(form["zlib"], name, levels)
+    return _narrowed(read_array(form), name, levels)
+
+
 def read_integers(form: Any) -> list[int]:
     """
     The numbers of `write_integers`.
@@ -117,6 +131,19 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
         return np.array(read_integers(form), dtype=np.int64)
     except (zlib.error, OverflowError) as error:
         raise ValueError(str(error)) from None
+
+
+@lru_cache(maxsize=64)
+def _read_packed(text: str, name: str, levels: int) -> npt.NDArray[Any]:
+    return _narrowed(read_array({"zlib": text}), name, levels)
+
+
+def _narrowed(labels: npt.NDArray[np.int64], name: str, levels: int) -> npt.NDArray[Any]:
+    if labels.shape != (levels,) or labels.min() < 0:
+        raise ValueError(f"{name} has {levels} levels")
+    narrow = labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
+    narrow.setflags(write=False)
+    return narrow
 
 
 @lru_cache(maxsize=16)  # a statement's query stands in its measurement, its charge and its reply

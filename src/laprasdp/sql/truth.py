@@ -16,7 +16,8 @@ import numpy.typing as npt
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_VISITS
 from laprasdp.queries.domain import Domain
-from laprasdp.queries.query import check_classes, first_seen
+from laprasdp.queries.query import check_classes
+from laprasdp.queries.runs import first_seen
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 NOT = (TRUE, UNKNOWN, FALSE)
