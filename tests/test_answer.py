@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from draw import MemoryTable
@@ -236,3 +238,38 @@ def test_an_empty_group_by_is_zero() -> None:
     groups = opened("smooth-cache").ask("SELECT sex, COUNT(*) FROM t WHERE age > 5 AND age < 3 GROUP BY sex")
     assert isinstance(groups, GroupedAnswer)
     assert groups.consistent(rounded=True) == (0.0, 0.0, 0.0)
+
+
+def test_answers_show_themselves_in_one_line() -> None:
+    answer = Answer("SELECT 1", 1234.5, 10.0, "measured", 0.1, 0.9)
+    assert repr(answer) == "<1,234.5 ± 19.6, measured: SELECT 1>"
+    assert (f"{answer:.1f}", f"{answer}", float(answer)) == ("1234.5", repr(answer), 1234.5)
+    groups = GroupedAnswer("SELECT 2", tuple(dataclasses.replace(answer, group={"s": one}) for one in "ab"))
+    assert repr(groups) == "<2 groups: SELECT 2>"
+    assert groups["b"] == groups[1]
+    with pytest.raises(KeyError):
+        groups["c"]
+
+
+def test_groups_are_drawn_with_their_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    mpl.use("Agg")
+    groups = GroupedAnswer(
+        "q", tuple(Answer("q", value, 2.0, "measured", 0.1, 0.9, {"s": f"{value}"}) for value in (7.0, -3.0))
+    )
+    axes = groups.plot()
+    assert [bar.get_width() for bar in axes.patches] == [7.0, -3.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["7.0", "-3.0"]
+    with pytest.raises(lp.ConfigError, match="no column 'm'"):
+        groups.plot("m")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for face in (groups.plot, groups.to_pandas):
+        with pytest.raises(lp.ConfigError, match="pip install"):
+            face()
+
+
+def test_bins_are_spelled_as_in_toml() -> None:
+    assert lp.Bins(start=0, stop=30, width=10) == lp.Bins([0, 10, 20, 30])
+    for wrong in ({"start": 0}, {"edges": [0, 1], "start": 0, "stop": 1, "width": 1}, {}):
+        with pytest.raises(lp.DomainError):
+            lp.Bins(**wrong)

@@ -97,3 +97,11 @@ def test_asking_many_is_lazy_and_stops_at_a_refusal(asking: Any) -> None:
     with pytest.raises(lp.UnsupportedQuery):
         next(answers)
     assert SPAN not in taken
+
+
+def test_a_session_shows_its_table_and_what_is_left(asking: Any) -> None:
+    asking.ask(COUNT)
+    assert f"<{type(asking).__name__} over t: ε = " in repr(asking)
+    assert "% left>" in repr(asking)
+    asking.close()
+    assert "closed" in repr(asking)

@@ -111,13 +111,15 @@ def _text(level: float, session: Asking, post: Post | None) -> Write:
             print(f"{number:>4}  {shorten(answer.query, limit and limit + width - 6)}")
         if isinstance(answer, ResultSet):
             _table(answer, level, number, limit and limit + width - 6)
+        most = max((abs(one.value) for one in members(answer)), default=0.0)
         for place, one in enumerate(members(answer)):
             what = one.query if one.group is None else _group(one.group)
             numbers = [records(value) for value in (one.value, one.std, *one.interval(level))]
             if values is not None:
                 numbers.append(f"{values[place]:,}" if post == "rounded" else records(values[place]))
             shown = shorten(what, limit and max(limit, 12))
-            print(layout.format(number, *numbers, one.source, price(one.charge), shown).rstrip())
+            bars = f"{_bar(one.value, most)}  " if isinstance(answer, GroupedAnswer) else ""
+            print(layout.format(number, *numbers, one.source, price(one.charge), bars + shown).rstrip())
         for released in answer.released:
             where = "" if released.period is None else f" in the period from {released.period}"
             why, cost = REASONS[released.reason], price(released.charge)
@@ -145,6 +147,11 @@ def _spelled(row: ResultRow, name: str, level: float) -> str:
     if math.isinf(low) or math.isinf(high):
         return f"{figure.value:,.6g} (unbounded)"
     return f"{figure.value:,.6g} ({low:,.6g} … {high:,.6g})"
+
+
+def _bar(value: float, most: float) -> str:
+    """A bar of eight signs at most, as long as the value beside the largest."""
+    return ("▇" * round(8 * max(value, 0.0) / most if most else 0)).ljust(8)
 
 
 def _group(group: dict[str, Any]) -> str:

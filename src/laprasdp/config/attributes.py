@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from fractions import Fraction
 
 from laprasdp.config.section import Section, placed
-from laprasdp.errors import ConfigError, DomainError
+from laprasdp.errors import ConfigError
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
 
@@ -65,23 +64,8 @@ def _bins(section: Section) -> Callable[[bool], Attribute]:
             raise ConfigError(f"{section.where}: edges are missing; fill them in, or start, stop and width")
         if missing:
             raise ConfigError(f"{section.where}: {missing[0]} is missing; fill it in")
-        edges = _even_edges(section.where, *even)
-    return lambda nullable: Bins(edges, whole=whole, nullable=nullable)
-
-
-def _even_edges(where: str, start: float, stop: float, width: float) -> list[float]:
-    """Edges from `start` to `stop`, exact in decimals: 0.1 thrice is 0.3."""
-    try:
-        first, last, step = (Fraction(repr(number)) for number in (start, stop, width))
-    except ValueError:
-        raise DomainError(f"{where}: start, stop and width must be finite") from None
-    if step <= 0 or last <= first or (last - first) % step:
-        raise DomainError(f"{where}: stop must lie a whole number of widths above start")
-    count = int((last - first) / step)
-    if count > 1_000_000:
-        raise DomainError(f"{where}: {count:,} bins; the limit is 1,000,000: use a larger width")
-    edges = [first + i * step for i in range(count + 1)]
-    return [int(edge) if edge.denominator == 1 else float(edge) for edge in edges]
+    named: dict[str, float] = {} if edges is not None else dict(zip(keys, even, strict=True))
+    return lambda nullable: Bins(edges or (), whole=whole, nullable=nullable, **named)
 
 
 def _categories(section: Section) -> Callable[[bool], Attribute]:

@@ -20,7 +20,7 @@ from laprasdp.stream.worked import rows_of
 Shared = Answer | GroupedAnswer | ResultSet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WindowedAnswer(Answer):
     """
     The sum of what the periods answered; their noise is independent.

@@ -111,6 +111,9 @@ class WindowedSession(Asking):
         parts = [Part.of(domain, attribute, period) for period in periods]
         self._reader = self._sessions.open(domain, parts, tables)
 
+    def __repr__(self) -> str:
+        return self._line(self._name)
+
     @property
     def domain(self) -> Domain:
         """What statements are over: all periods together."""

@@ -47,7 +47,7 @@ class Released:
         return {"reason": self.reason, "charge": self.charge} | period
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer(Framed):
     """
     The answer of one query.
@@ -115,6 +115,11 @@ class Answer(Framed):
     def __float__(self) -> float:
         return self.value
 
+    def __repr__(self) -> str:
+        half = self.interval()[1] - self.value
+        where = "" if self.group is None else f" of {', '.join(map(str, self.group.values()))}"
+        return f"<{self.value:,.6g} ± {half:,.4g}{where}, {self.source}: {self.query}>"
+
     def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
         """Its group, and its value with its std and the ends of its interval."""
         return columns_of((self,), level)
@@ -176,7 +181,7 @@ class Answer(Framed):
         return row | ({"simulated": True} if self.simulated else {})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupedAnswer(Framed, Sequence[Answer]):
     """
     The answers of a GROUP BY: every declared group, empty ones included.
@@ -215,6 +220,9 @@ class GroupedAnswer(Framed, Sequence[Answer]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.answers[place] if isinstance(place, int | slice) else group_named(self.answers, place)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} groups: {self.query}>"
 
     def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
         """The keys of the groups, and the value of each with its std and the ends of its interval."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from laprasdp.arguments import check_arguments
-from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.errors import DomainError, LedgerError, UnsupportedQuery
 from laprasdp.privacy.budget import Budget
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.prediction import describe
@@ -103,6 +103,17 @@ class Asking(Protocol):
     def account(self) -> Account:
         """The account that has the smallest share left."""
         return tightest(self.accounts)
+
+    def _line(self, table: str) -> str:
+        """The table, its budget and what is left, in one line."""
+        start = f"<{type(self).__name__} over {table}"
+        try:
+            left = self.account
+        except LedgerError as error:
+            return f"{start}: {error}>"
+        where = "" if left.period is None else f" in the period from {left.period}"
+        spent = f"ε = {left.epsilon_spent:.4g} of {left.budget.epsilon:g} spent at δ = {left.budget.delta:g}"
+        return f"{start}: {spent}{where}, {left.share_left:.0%} left>"
 
     def parse(self, text: str) -> Statement:
         """Read a statement without asking it: what it means, or why it cannot be asked."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import importlib
 import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
+
+from laprasdp.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,13 +37,59 @@ class Framed:
 
     def to_pandas(self, level: float = 0.95) -> Any:
         """The rows as a pandas data frame; pandas has to be installed."""
+        _library("pandas")
         return self.to_arrow(level).to_pandas()
 
     def to_polars(self, level: float = 0.95) -> Any:
         """The rows as a Polars data frame; Polars has to be installed."""
-        import polars
+        return _library("polars").from_arrow(self.to_arrow(level))
 
-        return polars.from_arrow(self.to_arrow(level))
+    def plot(self, column: str | None = None, *, level: float = 0.95, axes: Any = None) -> Any:
+        """
+        A bar for each row, with its interval; matplotlib has to be installed.
+
+        Parameters
+        ----------
+        column : str, optional
+            Whose values; the first that has intervals.
+        level : float
+            Of the intervals.
+        axes : matplotlib Axes, optional
+            Where to draw; a new figure otherwise.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ConfigError
+            No such column has values with intervals, or matplotlib is not installed.
+        """
+        columns = self.columns(level)
+        shown = [name for name in columns if f"{name} low" in columns]
+        column = column or next(iter(shown), None)
+        if column not in shown:
+            raise ConfigError(f"no column {column!r} has intervals; there are {', '.join(shown) or 'none'}")
+        if axes is None:
+            axes = _library("matplotlib.pyplot").subplots(layout="constrained")[1]
+        keys = [name for name in columns if name not in shown and name.rpartition(" ")[0] not in shown]
+        labels = [", ".join(map(str, row)) for row in zip(*map(columns.get, keys), strict=True)] or [column]
+        values = [math.nan if one is None else float(one) for one in columns[column]]
+        ends = list(zip(columns[f"{column} low"], columns[f"{column} high"], strict=True))
+        known = [math.isfinite(high - low) for low, high in ends]
+        rows = list(zip(values, ends, known, strict=True))
+        below = [max(one - low, 0) if ok else 0 for one, (low, _), ok in rows]
+        above = [max(high - one, 0) if ok else 0 for one, (_, high), ok in rows]
+        places = range(len(values))
+        axes.barh(places, values, xerr=(below, above), color="#7aa6c2", ecolor="#17324d", capsize=2)
+        axes.set_yticks(places, labels)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"{column}, with {level:.0%} intervals")
+        return axes
+
+    def __format__(self, form: str) -> str:
+        return format(float(self), form) if form else str(self)  # type: ignore[arg-type]
 
     def _repr_html_(self) -> str:
         """A table for notebooks: each value ± half of its 95% interval, over a bar."""
@@ -52,6 +101,15 @@ class Framed:
             f"<tr>{''.join(_cell(columns, name, row) for name in names)}</tr>" for row in range(count)
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _library(name: str) -> Any:
+    """A library that does not come with every installation."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        whole = name.partition(".")[0]
+        raise ConfigError(f"{whole} is not installed: pip install {whole}") from None
 
 
 def _cell(columns: dict[str, list[Any]], name: str, row: int) -> str:

@@ -50,6 +50,9 @@ class Figure:
     def __float__(self) -> float:
         return math.nan if self.value is None else float(self.value)
 
+    def __format__(self, form: str) -> str:
+        return format(float(self), form) if form else str(self)
+
     def row(self, level: float = 0.95) -> dict[str, Any]:
         """The value as plain data; an infinite end is None."""
         ends = [None if math.isinf(end) else end for end in self.interval(level)]
@@ -112,7 +115,14 @@ class ResultSet(Framed, Sequence[ResultRow]):
         return iter(self.rows)
 
     def __getitem__(self, place: Any) -> Any:
-        return self.rows[place]
+        """A row by its place, or by its key, or keys as a tuple."""
+        if isinstance(place, int | slice):
+            return self.rows[place]
+        wanted = place if isinstance(place, tuple) else (place,)
+        for row in self.rows:
+            if tuple(row.group.values()) == wanted:
+                return row
+        raise KeyError(place)
 
     def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
         """Each column's values; after a value's own its std, and the ends of its interval."""

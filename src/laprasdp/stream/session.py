@@ -119,6 +119,9 @@ class Session(Asking):
         self._following = Following.opened(policy, caps or {}, ledger, origin)
         self.life, self._lock = self._following.life, self._following.lock
 
+    def __repr__(self) -> str:
+        return self._line(self._table.name)
+
     @property
     def table(self) -> Table:
         """The private table."""
@@ -172,7 +175,7 @@ class Session(Asking):
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ for all that was released."""
-        return self.state.policy.accounting.epsilon_of(self.spent)
+        return self.account.epsilon_spent
 
     @property
     def accounts(self) -> tuple[Account]:
@@ -186,8 +189,7 @@ class Session(Asking):
         """
         Let go of the ledger, and of the table if it was opened for this session; closing twice does nothing.
 
-        What was answered stays in a durable ledger: a session that is opened later goes on there.  A closed
-        session is asked nothing more.
+        What was answered stays in a durable ledger, where a session that is opened later goes on.
         """
         with self._lock:
             if not self.life.closed:

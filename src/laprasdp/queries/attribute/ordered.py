@@ -9,7 +9,7 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -91,19 +91,30 @@ class Bins(_Ordered):
         Strictly increasing; the first bin starts at the first edge, the last ends before the last.
     whole : bool
         The column holds whole numbers (others lie outside the domain), so ``x <= 14`` is ``x < 15``.
+    start, stop, width : numbers
+        In the place of edges: those from `start` to `stop`, each `width` after the one before.
 
     Examples
     --------
     >>> Bins([0, 15, 60], whole=True).label(1)
     '[15, 60)'
+    >>> Bins(start=0, stop=0.3, width=0.1).edges
+    (0, 0.1, 0.2, 0.3)
     """
 
     kind = "bins"
-    edges: Sequence[float]
+    edges: Sequence[float] = ()
     whole: bool = False
+    start: InitVar[float | None] = field(default=None, kw_only=True)
+    stop: InitVar[float | None] = field(default=None, kw_only=True)
+    width: InitVar[float | None] = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, start: float | None, stop: float | None, width: float | None) -> None:
         super().__post_init__()
+        if (start, stop, width) != (None, None, None):
+            if start is None or stop is None or width is None or self.edges != ():
+                raise DomainError("bins take edges, or start, stop and width")
+            object.__setattr__(self, "edges", _even_edges(start, stop, width))
         if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
             raise DomainError(f"edges must be a list of numbers, not {self.edges!r}")
         if not isinstance(self.whole, bool):
@@ -158,6 +169,21 @@ class Bins(_Ordered):
                 f"the nearest edges are {self.edges[place - 1]} and {self.edges[place]}"
             )
         return min(place, self.values)
+
+
+def _even_edges(start: float, stop: float, width: float) -> list[float]:
+    """Edges from `start` to `stop`, exact in decimals: 0.1 thrice is 0.3."""
+    try:
+        first, last, step = (Fraction(repr(number)) for number in (start, stop, width))
+    except (TypeError, ValueError):
+        raise DomainError("start, stop and width must be finite") from None
+    if step <= 0 or last <= first or (last - first) % step:
+        raise DomainError("stop must lie a whole number of widths above start")
+    count = int((last - first) / step)
+    if count > 1_000_000:
+        raise DomainError(f"{count:,} bins; the limit is 1,000,000: use a larger width")
+    edges = [first + i * step for i in range(count + 1)]
+    return [int(edge) if edge.denominator == 1 else float(edge) for edge in edges]
 
 
 @dataclass(frozen=True)
