@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ ENDS = ["2020-01-01", "infinity", "-infinity", "9999-12-31"]
 LATE = ["1969-12-31 23:59:59.999999", "infinity"]
 TEXTS = ["a", "a ", "A", "é", "e\u0301", ""]
 ZERO = "00000000-0000-0000-0000-00000000000"
+QUARTERS = ["0", "0.24", "0.25", "249.49", "249.5", "-0.01"]
 WIDE = Integers(-(2**70), -(2**70) + 5)
 
 
@@ -66,6 +70,8 @@ def counts(table: Table) -> dict[int, int]:
         ("real", "FLOAT", Bins([0.1, 0.3, 9]), ["0.1", "0.3", "0.09999999", "NaN", "Infinity"]),
         ("real", "FLOAT", Integers(0, 9), NUMBERS),
         ("numeric(9,2)", "DECIMAL(9,2)", Bins([0.1, 0.3, 9]), ["0.1", "0.09", "0.30", "9", "-0.01"]),
+        ("numeric(9,2)", "DECIMAL(9,2)", Bins([k / 4 for k in range(999)]), QUARTERS),
+        ("numeric(30,2)", "DECIMAL(30,2)", Bins([k / 4 for k in range(999)]), QUARTERS),
         ("numeric(38,0)", "DECIMAL(38,0)", WIDE, [str(-(2**70) + k) for k in range(-1, 7)]),
         ("numeric(9,2)", "DECIMAL(9,2)", Integers(0, 9), ["0", "0.01", "9.00", "9.01", "-1"]),
         ("numeric", "DOUBLE", Bins([-1, 0.1, 1e9]), [*NUMBERS, "0.1", "0.0999999999999999999", "Infinity"]),
@@ -102,6 +108,14 @@ def test_each_type_has_the_levels_that_it_has_in_duckdb(
         wanted = counts(DuckDBTable(connection.table("t").to_arrow_table(), Domain(v=attribute)))
     assert wanted
     assert counts(PostgresTable(postgres.url, Domain(v=attribute), table="shop.t")) == wanted
+
+
+@pytest.mark.parametrize("attribute", [Bins([0, 9]), Bins([k / 4 for k in range(999)]), Integers(0, 9)])
+def test_a_decimal_that_is_none_lies_outside(
+    postgres: Server, database: psycopg.Connection[Any], attribute: Attribute
+) -> None:
+    database.execute("CREATE TABLE shop.t (v numeric(9,2)); INSERT INTO shop.t VALUES ('NaN'), (1), (1)")
+    assert sum(counts(PostgresTable(postgres.url, Domain(v=attribute), table="shop.t")).values()) == 2
 
 
 def test_domains_enumerations_and_padded_texts(postgres: Server, database: psycopg.Connection[Any]) -> None:
@@ -256,3 +270,37 @@ def test_commands_write_a_configuration_and_ask(
     listed = invoke("init", postgres.url, "--out", tmp_path / "other.toml", code=1)
     assert "name a table; it has" in listed.stderr
     assert "shop.Visits" in listed.stderr
+
+
+def test_an_interrupt_and_a_killed_server_process_end_a_scan(
+    postgres: Server, database: psycopg.Connection[Any]
+) -> None:
+    """Rows that take a hundredth of a second each: the statement runs when something happens to it."""
+    running = "FROM pg_stat_activity WHERE query LIKE 'COPY (%' AND state = 'active'"
+    database.execute(
+        "CREATE TABLE shop.t AS SELECT 1 AS n FROM generate_series(1, 3000); CREATE VIEW shop.slow AS "
+        "SELECT CASE WHEN pg_sleep(0.01) IS NULL THEN 1 ELSE n END AS n FROM shop.t"
+    )
+
+    def once_it_runs(act: Callable[[], object]) -> None:
+        while not database.execute(f"SELECT pid {running}".encode()).fetchall():
+            time.sleep(0.01)
+        act()
+
+    for act, error, message in [
+        (lambda: signal.raise_signal(signal.SIGINT), KeyboardInterrupt, None),
+        (
+            lambda: database.execute(f"SELECT pg_terminate_backend(pid) {running}".encode()),
+            DataError,
+            "the connection was lost",
+        ),
+    ]:
+        watching = threading.Thread(target=once_it_runs, args=[act])
+        watching.start()
+        with pytest.raises(error, match=message):
+            PostgresTable(postgres.url, N, table="shop.slow")
+        watching.join()
+        end = time.monotonic() + 10
+        while database.execute(f"SELECT pid {running}".encode()).fetchall():
+            assert time.monotonic() < end, "the server goes on"
+            time.sleep(0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -61,10 +62,13 @@ def value_of(column: exp.Expr, postgres_type: str, kind: str) -> exp.Expr:
 
     Notes
     -----
-    **Privacy.**  Fails on no value: of a number beyond the doubles, the nearest double is taken, or NULL.
+    **Privacy.**  Fails on no value: of a number beyond the doubles, the nearest double is taken, or NULL; a
+    decimal that is NaN, which no decimal is elsewhere, is NULL, so that it can be turned into other types.
     """
     if kind == "VARCHAR":
         return exp.cast(column, "VARCHAR")
+    if kind.startswith("DECIMAL"):
+        return exp.case().when(column.neq(exp.Literal.string("NaN")), column)
     if kind != "DOUBLE" or not postgres_type.startswith("numeric"):
         return column
     size = exp.Abs(this=column.copy())
@@ -114,10 +118,16 @@ def joined(scan: exp.Select, lookup: LevelList, key: exp.Expr, name: str) -> exp
 
 def placed(lookup: LevelList, value: exp.Expr, postgres_type: str) -> exp.Expr:
     """The level of the last edge of an ordered list that is not above a value; NULL below all."""
-    edges = _array(",".join(f'"{edge}"' for edge, _ in lookup.entries), postgres_type)
-    levels = _array(",".join(["NULL", *(str(level) for _, level in lookup.entries)]), "integer")
-    place = exp.func("width_bucket", value, edges)
-    return exp.Bracket(this=exp.paren(levels), expressions=[place + 1], offset=1)
+    texts = [edge for edge, _ in lookup.entries]
+    sized = re.fullmatch(r"DECIMAL\((\d+), (\d+)\)", postgres_type)
+    if sized and int(sized[1]) <= 18:  # as whole numbers: of others an array is searched from its begin
+        scale = int(sized[2])
+        value = exp.cast(exp.paren(value * exp.Literal.number(10**scale)), "BIGINT")
+        texts, postgres_type = [str(int(Decimal(text).scaleb(scale))) for text in texts], "BIGINT"
+    place = exp.func("width_bucket", value, _array(",".join(f'"{text}"' for text in texts), postgres_type))
+    levels = _array(",".join(str(level) for _, level in lookup.entries), "integer")
+    found = exp.Bracket(this=exp.paren(levels), expressions=[place.copy()], offset=1)
+    return exp.case().when(place > 0, found)
 
 
 def _array(texts: str, postgres_type: str) -> exp.Expr:

@@ -108,10 +108,8 @@ def open_windows(
     unit = unit or PrivacyUnit()
     declared = Stream.of(stream, options)
     owned, shelf = ExitStack(), _shelf(ledger)
-    own = [
-        kept for called, kept in shelf.settings().items() if called.startswith(f"{name or ''}@") or not name
-    ]
-    unit = as_begun(unit, own)
+    begun = shelf.settings().items()
+    unit = as_begun(unit, [kept for at, kept in begun if name is None or at.startswith(f"{name}@")])
     rows = partial(open_table, table=table, unit=unit, key=KEY, dialect=dialect)
     found = periods_of(dates_of(domain, attribute), attribute, periods)
     parts = [Part.of(domain, attribute, period) for period in found]
