@@ -16,7 +16,7 @@ from laprasdp.derive.estimates import Errors, worked_out
 from laprasdp.errors import ConfigError
 from laprasdp.privacy.law import Law, expected_error, half_width
 from laprasdp.record.estimate import Estimate
-from laprasdp.stream.frame import Framed
+from laprasdp.stream.frame import Framed, Numeric
 
 Reason = Literal["opening", "batch", "raise"]
 
@@ -48,7 +48,7 @@ class Released:
 
 
 @dataclass(frozen=True, repr=False)
-class Answer(Framed):
+class Answer(Framed, Numeric):
     """
     The answer of one query.
 

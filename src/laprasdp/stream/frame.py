@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 _BAR = 120  # pixels of the longest bar
 
 
+class Numeric:
+    """What stands for one number, and is written in the formats of numbers: ``f"{answer:,.0f}"``."""
+
+    def __float__(self) -> float:
+        raise NotImplementedError
+
+    def __format__(self, form: str) -> str:
+        return format(float(self), form) if form else str(self)
+
+
 class Framed:
     """
     What has columns: keys as they are, and each value with its std and the ends of its interval.
@@ -87,9 +97,6 @@ class Framed:
         axes.invert_yaxis()
         axes.set_xlabel(f"{column}, with {level:.0%} intervals")
         return axes
-
-    def __format__(self, form: str) -> str:
-        return format(float(self), form) if form else str(self)  # type: ignore[arg-type]
 
     def _repr_html_(self) -> str:
         """A table for notebooks: each value ± half of its 95% interval, over a bar."""

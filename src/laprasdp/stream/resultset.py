@@ -13,11 +13,11 @@ from laprasdp.derive.laws import (
 )
 from laprasdp.errors import ConfigError
 from laprasdp.stream.answer import Released
-from laprasdp.stream.frame import Framed
+from laprasdp.stream.frame import Framed, Numeric
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Numeric):
     """
     One value of a result.
 
@@ -50,9 +50,6 @@ class Figure:
     def __float__(self) -> float:
         return math.nan if self.value is None else float(self.value)
 
-    def __format__(self, form: str) -> str:
-        return format(float(self), form) if form else str(self)
-
     def row(self, level: float = 0.95) -> dict[str, Any]:
         """The value as plain data; an infinite end is None."""
         ends = [None if math.isinf(end) else end for end in self.interval(level)]
@@ -80,7 +77,7 @@ class ResultRow:
 
 
 @dataclass(frozen=True, repr=False)
-class ResultSet(Framed, Sequence[ResultRow]):
+class ResultSet(Framed, Numeric, Sequence[ResultRow]):
     """
     The answer of a statement that shows more than one count: its rows, in its order.
 
