@@ -12,7 +12,8 @@ import pytest
 from command import SMALL, invoke, lapras, write_small
 
 from laprasdp.cli.app import app
-from laprasdp.cli.outcome import draw_stream
+from laprasdp.cli.office import Office
+from laprasdp.cli.scene import draw_stream
 from laprasdp.config import read_config
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +27,7 @@ def small(tmp_path, monkeypatch):
 
 
 def test_demo_json(tmp_path):
-    result = invoke("demo", "--json", "--out", tmp_path / "new" / "out")
+    result = invoke("demo", "--table", "adult", "--json", "--out", tmp_path / "new" / "out")
     (line,) = result.stdout.splitlines()
     row = json.loads(line)
     assert (row["policy"], row["accounting"], row["queries"], row["answered"]) == (
@@ -49,18 +50,51 @@ def test_demo_json(tmp_path):
     assert Path(row["picture"]).read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_demo_on_flights_shows_what_predictions_are_worth(tmp_path):
+    row = json.loads(invoke("demo", "--json", "--out", tmp_path).stdout)
+    assert (row["table"], row["policy"], row["queries"], row["answered"]) == ("flights", "primm", 100, 100)
+    assert 60 <= row["predicted"] < 100
+    assert row["foretold_overlap"] == pytest.approx(row["predicted"] / 100, abs=0.15)
+    assert row["expected_mae"] < 0.9 * row["without_predictions_mae"]
+    assert row["expected_mae"] < 0.8 * row["smooth_gaussian_mae"]
+    assert row["expected_mae"] < 0.4 * row["independent_gaussian_mae"]
+    assert Path(row["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_office_asks_its_habits_most():
+    people, again = Office(1), Office(1)
+    asked = [people.ask() for _ in range(400)]
+    assert asked == [again.ask() for _ in range(400)]
+    assert asked != [Office(2).ask() for _ in range(400)]
+    counts = sorted((asked.count(text) for text in set(asked)), reverse=True)
+    assert sum(counts[:60]) > 0.75 * len(asked) > 200 > counts[0] > 4 * counts[20]
+
+
 def test_demo_tables_are_plain_in_a_pipe(tmp_path):
-    text = invoke("demo", "--out", tmp_path, "--policy", "independent", "--accounting", "basic").stdout
+    text = invoke(
+        "demo", "--table", "adult", "--out", tmp_path, "--policy", "independent", "--accounting", "basic"
+    ).stdout
     assert "\x1b" not in text
     assert len(re.findall(r"^ *\d+ +[\d,]+ +-?[\d,]+\.\d ", text, re.MULTILINE)) == 100
     assert "independent noise, basic accounting" in text
-    assert "(UCI Adult) is public" in text
+    assert "The table is public" in text
 
 
 @pytest.mark.parametrize("policy", ["static", "smooth", "laplace", "histogram", "histogram-total", "offline"])
 def test_demo_under_every_policy(policy, tmp_path):
     accounting = "basic" if policy == "laplace" else "gaussian"
-    result = invoke("demo", "--json", "--policy", policy, "--accounting", accounting, "--out", tmp_path)
+    result = invoke(
+        "demo",
+        "--table",
+        "adult",
+        "--json",
+        "--policy",
+        policy,
+        "--accounting",
+        accounting,
+        "--out",
+        tmp_path,
+    )
     row = json.loads(result.stdout)
     assert row["policy"] == policy
     assert row["answered"] >= 80
@@ -72,7 +106,9 @@ def test_the_seed_draws_queries_and_never_noise(tmp_path):
     predictions, stream = draw_stream(3)
     assert len(set(predictions)) == len(predictions) == len(stream) == 100
     assert sum(text in predictions for text, _ in stream) == sum(flag for _, flag in stream) == 80
-    once, again = (json.loads(invoke("demo", "--json", "--out", tmp_path).stdout) for _ in range(2))
+    once, again = (
+        json.loads(invoke("demo", "--table", "adult", "--json", "--out", tmp_path).stdout) for _ in range(2)
+    )
     assert once["expected_mae"] == again["expected_mae"]
     assert once["mae"] != again["mae"]
 

@@ -128,6 +128,9 @@ def lapras(
 @guarded
 def demo(
     json: Json = False,
+    table: Annotated[
+        Literal["flights", "adult"], typer.Option(help="The packaged table that is asked about.")
+    ] = "flights",
     policy: Annotated[str, typer.Option(metavar="NAME", help="The stream algorithm.")] = "primm",
     accounting: Annotated[
         Literal["gaussian", "basic"], typer.Option(help="How charges are added up.")
@@ -135,13 +138,13 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the picture goes.")] = Path("out"),
     seed: Annotated[int, typer.Option(min=0, help="Which queries are drawn; never the noise.")] = 0,
 ) -> int:
-    """Answer 100 private queries on the packaged Adult table; show their cost and their error."""
+    """Answer 100 private queries on a packaged public table; show their cost and their error."""
     from laprasdp.cli.demo import demo
     from laprasdp.policy.catalog import POLICIES
 
     if policy not in POLICIES:
         raise typer.BadParameter(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
-    return demo(policy, accounting, out, seed, as_json=json)
+    return demo(table, policy, accounting, out, seed, as_json=json)
 
 
 @app.command()

@@ -4,69 +4,92 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 
-from laprasdp.cli.outcome import COUNT, HORIZON, PREDICTED, Outcome, answer_stream
+from rich.markup import escape
+
+from laprasdp.cli.office import office
+from laprasdp.cli.outcome import Asked, Outcome, answer_stream
 from laprasdp.cli.picture import draw
+from laprasdp.cli.scene import BUDGET, HORIZON, Scene, census
 from laprasdp.cli.show import bar, budget_line, console, price, records, shorten, table
+from laprasdp.stream.plan import Plan
+from laprasdp.stream.session import Session
+
+SCENES = {"flights": office, "adult": census}
+NUMBERS = 61  # columns that the numbers of an answer take
 
 
-def demo(policy: str, accounting: str, out: Path, seed: int, *, as_json: bool) -> int:
-    """Run the demo, print it and draw its picture."""
-    outcome = answer_stream(policy, accounting, seed)
+def demo(about: str, policy: str, accounting: str, out: Path, seed: int, *, as_json: bool) -> int:
+    """Run the demo on the table called `about`, print it and draw its picture."""
+    scene = SCENES[about](seed)
     picture = out / "demo.png"
     out.mkdir(parents=True, exist_ok=True)
-    draw(outcome, picture)
     if as_json:
+        outcome = answer_stream(scene, policy, accounting)
+        draw(outcome, picture)
         print(json.dumps(outcome.row(picture, seed)))
-    else:
-        _print(outcome, picture)
+        return 0
+    told = _Told(scene)
+    outcome = answer_stream(scene, policy, accounting, told.begin, told.tell)
+    draw(outcome, picture)
+    _end(outcome, picture)
     return 0
 
 
-def brief(text: str) -> str:
-    """A demo statement in words, for a narrow table."""
-    numbers = re.findall(r"\d+", text.removeprefix(COUNT))
-    if "BETWEEN" in text:
-        return "age {} to {}".format(*numbers)
-    return f"any of {len(numbers)} ages: {', '.join(numbers)}"
+class _Told:
+    """The stream on the screen, statement by statement as they come."""
 
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.screen, self.place = scene, console(), 0
 
-def _print(outcome: Outcome, picture: Path) -> None:
-    session, plan = outcome.session, outcome.plan
-    screen = console()
-    screen.print(
-        f"[bold]{HORIZON} counting queries over the ages of {outcome.people:,} people, "
-        f"answered under one budget: ε = {plan.epsilon:g}, δ = {plan.delta:g}.[/]\n"
-        "Each at once, with real noise. The table (UCI Adult) is public, so the truth stands beside it.\n"
-    )
-    screen.print(f"[bold]Plan[/] ({plan.policy}, {plan.accounting} accounting), made before any data is read")
-    typical = min(plan.streams, key=lambda stream: abs(stream.overlap - PREDICTED / HORIZON))
-    lines = table("", ">mean error")
-    lines.add_row(f"  {len(plan.predicted)} predicted ranges of ages", records(plan.predicted_mae))
-    lines.add_row(
-        f"  {HORIZON - PREDICTED} unpredicted sets of ages",
-        records(typical.unpredicted_mae),
-    )
-    lines.add_row("  the whole stream", records(typical.mae))
-    screen.print(lines)
-    screen.print()
-    charge = f">charge {session.unit}"
-    rows = table(">#", ">true", ">answer", ">±95%", ">error", "<source", charge, "people with")
-    for place, asked in enumerate(outcome.asked, start=1):
-        answer, text = asked.answer, shorten(brief(asked.text), min(max(screen.width - 62, 14), 50))
+    def begin(self, session: Session, plan: Plan, rows: int) -> None:
+        """What is about to happen, the plan, and the head of the answers."""
+        scene, screen = self.scene, self.screen
+        screen.print(
+            f"[bold]{HORIZON} counting queries over {rows:,} {scene.rows}, "
+            f"answered under one budget: ε = {BUDGET.epsilon:g}, δ = {BUDGET.delta:g}.[/]\n"
+            "Each at once, with real noise. The table is public, so the truth stands beside every answer.\n"
+            f"{escape(scene.about)}\n"
+        )
+        screen.print(
+            f"[bold]Plan[/] ({plan.policy}, {plan.accounting} accounting), made before any data is read"
+        )
+        typical = min(plan.streams, key=lambda stream: abs(stream.overlap - scene.predicted_share))
+        lines = table("", ">mean error")
+        lines.add_row(f"  {len(plan.predicted)} predicted queries", records(plan.predicted_mae))
+        lines.add_row("  queries that nobody predicted", records(typical.unpredicted_mae))
+        lines.add_row("  the whole stream", records(typical.mae))
+        screen.print(lines)
+        charge = f"charge {session.unit}"
+        screen.print(
+            f"\n[bold]{'#':>3} {'true':>7} {'answer':>9} {'±95%':>7} {'error':>7} {charge:>10} "
+            f"{'':9} {scene.rows} with[/]"
+        )
+
+    def tell(self, asked: Asked) -> None:
+        """One answer."""
+        self.place += 1
+        answer = asked.answer
+        head = f"{self.place:>3} {asked.truth:>7,}"
+        text = shorten(self.scene.brief(asked.text), max(self.screen.width - NUMBERS, 14))
         if answer is None:
-            rows.add_row(str(place), f"{asked.truth:,}", "refused", "", "", "", "", text)
-            continue
+            self.screen.print(f"{head} {'refused':>9}{'':36}{escape(text)}")
+            return
         low, high = answer.interval(0.95)
-        numbers = [records(answer.value), records((high - low) / 2), records(asked.error)]
-        source = answer.source + ("" if low <= asked.truth <= high else " *")
-        rows.add_row(str(place), f"{asked.truth:,}", *numbers, source, price(answer.charge), text)
-    screen.print(rows)
+        missed = "" if low <= asked.truth <= high else "*"
+        told = f"{answer.source:9} {escape(text)}"
+        numbers = f"{records(answer.value):>9} {records((high - low) / 2):>7} {records(asked.error):>6}"
+        told = told if asked.predicted else f"[yellow]{told}[/]"
+        self.screen.print(f"{head} {numbers}{missed:1} {price(answer.charge):>10} {told}")
+
+
+def _end(outcome: Outcome, picture: Path) -> None:
+    """What it cost, and what others would have given."""
+    screen, session = console(), outcome.session
     screen.print(
-        "* the 95% interval does not hold the truth: expected of one in twenty. Predicted\n"
-        "  answers share one release, so their errors go together and misses come in groups.\n"
+        "* the 95% interval does not hold the truth: expected of one in twenty. Predicted answers share\n"
+        "  one release, so their errors go together and misses come in groups.\n"
     )
     share = session.epsilon_spent / session.budget.epsilon
     screen.print(f"[bold]Budget[/]  {bar(share)}  {budget_line(session.account)}\n")
@@ -75,17 +98,14 @@ def _print(outcome: Outcome, picture: Path) -> None:
 
 
 def _compare(outcome: Outcome) -> None:
-    screen, mae, plan = console(), outcome.mae(), outcome.plan
+    screen, mae = console(), outcome.mae()
     screen.print("[bold]Mean absolute error[/] in records, at the same ε and δ")
     lines = table("", ">mean", ">ratio")
     expected = outcome.expected_mae
     for label, value in (
         (f"  this session, {len(outcome.answers)} answers: measured", mae),
         ("  this session: expected of its noise", expected),
-        ("  Smooth Allocation, Gaussian accounting: expected", outcome.smooth_mae["gaussian"]),
-        ("  Smooth Allocation, basic accounting, as in the paper", outcome.smooth_mae["basic"]),
-        ("  independent noise, Gaussian accounting: expected", plan.independent_gaussian_mae),
-        ("  independent noise, basic accounting: expected", plan.independent_basic_mae),
+        *((f"  {label}: expected", value) for label, value in outcome.others.items()),
     ):
         ratio = value / expected if value is not None and expected else math.nan
         lines.add_row(label, "-" if value is None else records(value), f"{ratio:.1f}")

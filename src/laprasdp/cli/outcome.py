@@ -1,32 +1,23 @@
-"""The demo's stream: the workload of the paper's appendix on a public table, and what came of it."""
+"""What came of a demo: every answer beside the truth, and beside what others would have given."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from laprasdp import datasets
-from laprasdp.cli.show import progress
+from laprasdp.cli.scene import BUDGET, HORIZON, Scene
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.catalog import policy_named
-from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.law import expected_error
-from laprasdp.queries.attribute import Integers
-from laprasdp.queries.domain import Domain
 from laprasdp.stream.answer import Answer
 from laprasdp.stream.opening import open_session
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.session import Session
-
-AGE = Integers(17, 90)
-BUDGET = Budget(epsilon=1.0, delta=1e-6)
-HORIZON, PREDICTIONS, PREDICTED = 100, 100, 80
-COUNT = "SELECT COUNT(*) FROM adult WHERE "
 
 
 @dataclass(frozen=True)
@@ -38,16 +29,22 @@ class Asked:
     ----------
     text : str
     predicted : bool
-        It was drawn from the prediction set.
+        It is in the prediction set.
     answer : Answer or None
+    unaided : Answer or None
+        The answer of a session of the same policy without predictions, if it can do without.
     truth : int
         The exact count; known because the table is public.
+    spent : float
+        Share of the budget that was spent when it was answered.
     """
 
     text: str
     predicted: bool
     answer: Answer | None
+    unaided: Answer | None
     truth: int
+    spent: float
 
     @property
     def error(self) -> float | None:
@@ -61,9 +58,10 @@ class Outcome:
 
     Attributes
     ----------
+    scene : Scene
     session : Session
     plan : Plan
-    people : int
+    rows : int
         Rows of the table.
     asked : tuple of Asked
     smooth_mae : dict
@@ -71,9 +69,10 @@ class Outcome:
     seconds : float
     """
 
+    scene: Scene
     session: Session
     plan: Plan
-    people: int
+    rows: int
     asked: tuple[Asked, ...]
     smooth_mae: dict[str, float | None]
     seconds: float
@@ -95,10 +94,27 @@ class Outcome:
         return _mean([answer.expected_error for _, answer in self.answers])
 
     @property
+    def unaided_mae(self) -> float | None:
+        """The same of a session without predictions."""
+        return _mean([asked.unaided.expected_error for asked in self.asked if asked.unaided is not None])
+
+    @property
     def planned_mae(self) -> float | None:
         """The plan's figure for a stream of this overlap."""
-        near = min(self.plan.streams, key=lambda stream: abs(stream.overlap - PREDICTED / HORIZON))
+        near = min(self.plan.streams, key=lambda stream: abs(stream.overlap - self.scene.predicted_share))
         return near.mae
+
+    @property
+    def others(self) -> dict[str, float | None]:
+        """Expected error of others on the same stream, at the same budget, by what they are."""
+        plan = self.plan
+        return {
+            "without predictions": self.unaided_mae,
+            "Smooth Allocation, Gaussian accounting": self.smooth_mae["gaussian"],
+            "Smooth Allocation, basic accounting, as in the paper": self.smooth_mae["basic"],
+            "independent noise, Gaussian accounting": plan.independent_gaussian_mae,
+            "independent noise, basic accounting": plan.independent_basic_mae,
+        }
 
     @property
     def coverage(self) -> float | None:
@@ -109,10 +125,12 @@ class Outcome:
     def row(self, picture: Path, seed: int) -> dict[str, Any]:
         """The outcome as plain data, as ``--json`` prints it."""
         return {
+            "table": self.scene.table,
             "policy": self.session.policy,
             "accounting": self.session.accounting,
             "queries": len(self.asked),
             "predicted": sum(asked.predicted for asked in self.asked),
+            "foretold_overlap": self.scene.overlap,
             "answered": len(self.answers),
             "epsilon": self.session.budget.epsilon,
             "delta": self.session.budget.delta,
@@ -120,6 +138,7 @@ class Outcome:
             "mae": self.mae(),
             "expected_mae": self.expected_mae,
             "planned_mae": self.planned_mae,
+            "without_predictions_mae": self.unaided_mae,
             "smooth_basic_mae": self.smooth_mae["basic"],
             "smooth_gaussian_mae": self.smooth_mae["gaussian"],
             "independent_basic_mae": self.plan.independent_basic_mae,
@@ -131,66 +150,68 @@ class Outcome:
         }
 
 
-def draw_stream(seed: int) -> tuple[list[str], list[tuple[str, bool]]]:
+def answer_stream(
+    scene: Scene,
+    policy: str,
+    accounting: str,
+    begun: Callable[[Session, Plan, int], None] = lambda session, plan, rows: None,
+    shown: Callable[[Asked], None] = lambda asked: None,
+) -> Outcome:
     """
-    The workload of the paper's appendix, drawn without looking at any data.
+    Open the table with predictions and without, plan, and answer the stream with real noise.
 
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    predictions : list of str
-        Distinct random ranges, uniform over all contiguous ranges of ages.
-    stream : list of (str, bool)
-        80 statements from the predictions and 20 that nobody predicted, each age in them with probability
-        1/2; in random order, each with whether it was predicted.
+    `begun` is called with the session, its plan and the number of rows, and `shown` with each statement as
+    soon as it is answered.
     """
-    rng = np.random.default_rng(seed)
-    ages = range(AGE.min, AGE.max + 1)
-    ranges = [(low, high) for low in ages for high in ages if low <= high]
-    chosen = rng.choice(len(ranges), PREDICTIONS, replace=False)
-    predictions = ["{}age BETWEEN {} AND {}".format(COUNT, *ranges[i]) for i in chosen]
-    stream = [(predictions[i], True) for i in rng.choice(PREDICTIONS, PREDICTED, replace=False)]
-    for _ in range(HORIZON - PREDICTED):
-        named = [str(age) for age, flag in zip(ages, rng.random(len(ages)) < 0.5, strict=True) if flag]
-        stream.append((f"{COUNT}age IN ({', '.join(named or [str(AGE.min)])})", False))
-    return predictions, [stream[i] for i in rng.permutation(HORIZON)]
-
-
-def answer_stream(policy: str, accounting: str, seed: int) -> Outcome:
-    """Open the table, plan, and answer the stream with real noise."""
-    predictions, stream = draw_stream(seed)
     start = time.perf_counter()
-    session = open_session(
-        datasets.path("adult"),
-        Domain(age=AGE),
+    session = _opened(scene, policy, accounting, aided=True)
+    unaided = None if policy == "offline" else _opened(scene, policy, accounting, aided=False)
+    planned = session.plan()
+    exact = {}  # the tables are public; on a private one nobody sees this
+    rows = int(session.table.marginal((0,)).counts.sum())
+    begun(session, planned, rows)
+    asked = []
+    for text, predicted in scene.stream:
+        query = session.parse(text).queries[0]
+        if query.axes not in exact:
+            exact[query.axes] = session.table.marginal(query.axes)
+        truth = query.answer(exact[query.axes])
+        answer, plain = _answered(session, text), None if unaided is None else _answered(unaided, text)
+        asked.append(Asked(text, predicted, answer, plain, truth, _spent(session)))
+        shown(asked[-1])
+    smooth = {kind: _smooth_mae(session, asked, kind) for kind in ("basic", "gaussian")}
+    seconds = time.perf_counter() - start
+    return Outcome(scene, session, planned, rows, tuple(asked), smooth, seconds)
+
+
+def _opened(scene: Scene, policy: str, accounting: str, *, aided: bool) -> Session:
+    return open_session(
+        datasets.path(scene.table),
+        scene.domain,
         budget=BUDGET,
         horizon=HORIZON,
-        predictions=predictions,
+        predictions=scene.predictions if aided else (),
+        overlap=scene.overlap if aided else None,
         policy=policy,
         accounting=accounting,
-        name="adult",
+        name=scene.table,
         public=True,
     )
-    planned = session.plan()
-    exact = session.table.marginal((0,))  # Adult is public; on a private table nobody sees this
-    asked = []
-    with progress("answering", HORIZON) as step:
-        for text, predicted in stream:
-            statement = session.parse(text)
-            try:
-                answer = session.ask(statement)
-                assert isinstance(answer, Answer)
-            except BudgetExhausted:
-                answer = None
-            truth = statement.queries[0].answer(exact)
-            asked.append(Asked(text, predicted, answer, truth))
-            step()
-    smooth = {kind: _smooth_mae(session, asked, kind) for kind in ("basic", "gaussian")}
-    people, seconds = int(exact.counts.sum()), time.perf_counter() - start
-    return Outcome(session, planned, people, tuple(asked), smooth, seconds)
+
+
+def _spent(session: Session) -> float:
+    """Share of the budget that is spent."""
+    account = session.account
+    return account.spent / (account.spent + account.remaining)
+
+
+def _answered(session: Session, text: str) -> Answer | None:
+    try:
+        answer = session.ask(text)
+    except BudgetExhausted:
+        return None
+    assert isinstance(answer, Answer)
+    return answer
 
 
 def _smooth_mae(session: Session, asked: list[Asked], accounting: str) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ STYLE: Any = {
     "xtick.labelcolor": "black",
     "ytick.labelcolor": "black",
 }
+HEADING: Any = {"loc": "left", "fontweight": "bold", "fontsize": 11}
+KINDS = ((True, INK, "o"), (False, WARM, "D"))
 
 
 def draw(outcome: Outcome, path: Path) -> None:
@@ -29,69 +30,61 @@ def draw(outcome: Outcome, path: Path) -> None:
     from matplotlib import pyplot
 
     with pyplot.rc_context(STYLE):
-        figure, (left, right) = pyplot.subplots(
-            1, 2, figsize=(12, 4.8), width_ratios=(1.9, 1), layout="constrained"
-        )
-        _errors(left, outcome)
-        _bars(right, outcome)
+        figure = pyplot.figure(figsize=(12, 5.4), layout="constrained")
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.7, 1), height_ratios=(2.3, 1))
+        errors = figure.add_subplot(grid[0, 0])
+        _errors(errors, outcome)
+        _spent(figure.add_subplot(grid[1, 0], sharex=errors), outcome)
+        _bars(figure.add_subplot(grid[:, 1]), outcome)
         figure.savefig(path, dpi=160)
         pyplot.close(figure)
 
 
 def _errors(axes: Any, outcome: Outcome) -> None:
     """Error and 95% interval of every answer by its place in the stream."""
-    plan, total = outcome.plan, len(outcome.asked)
-    half = 1.96 * plan.independent_gaussian_mae * math.sqrt(math.pi / 2)
-    axes.axhspan(-half, half, color=PALE, lw=0, zorder=0)
     axes.axhline(0, color="black", lw=0.8, zorder=1)
-    top = half
-    for predicted, colour, marker in ((True, INK, "o"), (False, WARM, "D")):
+    top = 0.0
+    for (predicted, colour, marker), height in zip(KINDS, (0.99, 0.91), strict=True):
         found = [
-            (place, asked, (high - low) / 2)
+            (place, asked.error or 0.0, (high - low) / 2)
             for place, asked in enumerate(outcome.asked, start=1)
             if asked.answer is not None and asked.predicted == predicted
             for low, high in [asked.answer.interval(0.95)]
         ]
         if not found:
             continue
-        top = max(top, *(abs(asked.error or 0.0) + width for _, asked, width in found))
+        top = max(top, *(abs(error) + width for _, error, width in found))
         axes.errorbar(
-            [place for place, *_ in found],
-            [asked.error for _, asked, _ in found],
-            yerr=[width for *_, width in found],
+            *zip(*found, strict=True),
             fmt=marker,
             color=colour,
             markerfacecolor=colour if predicted else "white",
             markersize=3.4 if predicted else 4.4,
             markeredgewidth=1.1,
             elinewidth=0.8 if predicted else 1.2,
-            zorder=3 if predicted else 2,
+            zorder=2 if predicted else 3,
         )
-    axes.set_xlim(-1, total + 2)
-    axes.set_ylim(-1.12 * top, 1.5 * top)
-    note = "95% of independent noise, Gaussian accounting, lies in the grey band"
-    axes.text(0.985, 0.025, note, ha="right", color=NOTE, fontsize=8.5, transform=axes.transAxes)
-    _name_marks(axes, outcome)
+        label = f"{'● predicted' if predicted else '◇ nobody predicted it'}: {len(found)} answers"
+        axes.text(0.01, height, label, color=colour, transform=axes.transAxes, va="top")
+    axes.set_ylim(-1.05 * top, 1.35 * top)
+    axes.set_ylabel(f"answer − truth, in {outcome.scene.rows}")
+    axes.tick_params(labelbottom=False)
+    axes.set_title(_title(outcome.asked), **HEADING)
+
+
+def _spent(axes: Any, outcome: Outcome) -> None:
+    """The share of the budget that was spent, by place in the stream: a step for each charge."""
+    shares = [0.0, *(asked.spent for asked in outcome.asked)]
+    axes.fill_between(range(len(shares)), shares, step="post", color=PALE, lw=0)
+    axes.step(range(len(shares)), shares, where="post", color=INK, lw=1.6)
+    free = sum(answer.charge == 0 for _, answer in outcome.answers)
+    told = f"{shares[1]:.0%} with the first question, for all that is expected; {free} answers are free"
+    axes.text(0.03, 0.08, told, color=INK, transform=axes.transAxes)
+    axes.set_xlim(-1, len(shares))
+    axes.set_ylim(0, 1.05)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_ylabel("spent, of the most\ncharged record")
     axes.set_xlabel("place in the stream")
-    axes.set_ylabel("private answer − true count, in people")
-    axes.set_title(_title(outcome.asked), loc="left", fontweight="bold", fontsize=11)
-
-
-def _name_marks(axes: Any, outcome: Outcome) -> None:
-    """What the two kinds of marks are, where there are such."""
-    measured = any(answer.source == "measured" for _, answer in outcome.answers)
-    labels = (
-        (0.98, INK, "● predicted: from one release before the stream, then free", True),
-        (
-            0.915,
-            WARM,
-            f"◇ not predicted: {'measured when it comes' if measured else 'from it as well'}",
-            False,
-        ),
-    )
-    for height, colour, text, predicted in labels:
-        if any(asked.predicted == predicted and asked.answer for asked in outcome.asked):
-            axes.text(0.015, height, text, color=colour, transform=axes.transAxes, va="top")
 
 
 def _title(asked: tuple[Asked, ...]) -> str:
@@ -101,14 +94,11 @@ def _title(asked: tuple[Asked, ...]) -> str:
 
 def _bars(axes: Any, outcome: Outcome) -> None:
     """Mean absolute errors, on a log scale, each with its number."""
-    plan = outcome.plan
+    others = zip(outcome.others.items(), (INK, WARM, WARM, NOTE, NOTE), strict=True)
     rows = [
         ("this session,\nmeasured", outcome.mae(), INK),
         ("this session,\nexpected", outcome.expected_mae, INK),
-        ("Smooth Allocation,\nGaussian accounting", outcome.smooth_mae["gaussian"], WARM),
-        ("Smooth Allocation,\nas in the paper", outcome.smooth_mae["basic"], WARM),
-        ("independent noise,\nGaussian accounting", plan.independent_gaussian_mae, NOTE),
-        ("independent noise,\nbasic accounting", plan.independent_basic_mae, NOTE),
+        *((_wrapped(label), value, shade) for (label, value), shade in others),
     ]
     shown = [(label, value, colour) for label, value, colour in rows if value]
     left = min(value for _, value, _ in shown) / 2
@@ -127,10 +117,11 @@ def _bars(axes: Any, outcome: Outcome) -> None:
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: "")
-    axes.set_xlabel("people, log scale")
-    axes.set_title(
-        f"Mean absolute error at ε = {plan.epsilon:g}, δ = {plan.delta:g}",
-        loc="left",
-        fontweight="bold",
-        fontsize=11,
-    )
+    axes.set_xlabel(f"{outcome.scene.rows}, log scale")
+    axes.set_title("Mean absolute error, all at the same budget", **HEADING)
+
+
+def _wrapped(label: str) -> str:
+    """A label on two lines."""
+    head, _, rest = label.partition(", ")
+    return f"{head},\n{rest}" if rest else head
