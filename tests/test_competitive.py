@@ -94,3 +94,15 @@ def test_draws_have_the_stated_moment(family: str) -> None:
     assert np.abs(found - cell_moment(domain, family)).max() < bound
     other = "point" if family == "random" else "random"
     assert np.abs(found - cell_moment(domain, other)).max() > bound
+
+
+def test_a_share_that_was_too_low_leaves_something_for_those_that_still_come():
+    pacing = Competitive(100, share=0.15)
+    assert pacing.remaining(10, 1) == pytest.approx(14)  # as the share says
+    assert 3 < pacing.remaining(60, 16) < 0.4 * 16 / 0.6  # 16 came where 15 were expected of all: more will
+    assert pacing.remaining(100, 16) == 0
+    left, used = 1.0, []
+    for measured, position in enumerate(range(2, 99, 2), start=1):  # 49 come
+        used.append(pacing.allowance(left, 1.0, position, measured))
+        left -= used[-1]
+    assert min(used) > 0.1 * max(used)

@@ -118,7 +118,7 @@ def _bars(axes: Any, outcome: Outcome) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: "")
     axes.set_xlabel(f"{outcome.scene.rows}, log scale")
-    axes.set_title("Mean absolute error, all at the same budget", **HEADING)
+    axes.set_title("Mean absolute error at this budget", **HEADING)
 
 
 def _wrapped(label: str) -> str:

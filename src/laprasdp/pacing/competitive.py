@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 TYPICAL = 100
 """Statements that a stream of unknown length is reckoned to hold at least."""
+FORETOLD = 50
+"""Statements that a declared overlap is worth where the stream turns out otherwise."""
 _DOUBT = 0.25  # standard deviations that a cautious expectation adds
 
 
@@ -20,7 +22,8 @@ class Competitive:
     horizon : int or None
         S; None where it is not known.
     share : float or None
-        Share of the stream that is expected to need measuring; None where nothing is known of it.
+        Share of the stream that is expected to need measuring; None where nothing is known of it.  Where more
+        come than it says, the stream is believed, and the share counts as so many statements of it.
     strength : float
         How many arrivals the expectation is worth (the weight of a Beta prior).
     caution : float
@@ -65,13 +68,14 @@ class Competitive:
             b, those among them that had to be measured, this one included.
         """
         left = self.left(position)
-        prior = 0.5 if self.share is None else self.share
-        rate = (self.strength * prior + measured) / (self.strength + position)
-        expected = left * rate
+        prior, strength = (
+            (0.5, self.strength) if self.share is None else (self.share, max(self.strength, FORETOLD))
+        )
+        expected = left * (strength * prior + measured) / (strength + position)
         if self.share is None or self.horizon is None:
             return expected
         known = self.share * self.horizon - measured  # exact where the share is
-        return min(float(left), max(known, 0.0)) if known > -1 else expected
+        return min(float(left), max(known, expected))
 
     def most_remaining(self, position: int, measured: int) -> float:
         """
