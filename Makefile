@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 
 demo: .venv
 	$(BIN)/lapras demo
@@ -15,6 +15,11 @@ check: .venv
 bench: .venv
 	$(BIN)/python -m benchmarks solver
 	$(BIN)/python -m benchmarks stream
+
+# The site, in build/site; a warning is an error.
+docs: .venv
+	$(BIN)/sphinx-build -q -E -b html -W --keep-going -d build/doctrees docs build/site
+	$(BIN)/python scripts/llms.py build/site
 
 # `make .venv` builds the virtual environment; it is rebuilt when the pinned versions change.
 .venv: .venv/.complete
