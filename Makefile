@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test test-all test-lowest check bench docs dist clean
 
 demo: .venv
 	$(BIN)/lapras demo
@@ -20,6 +20,34 @@ bench: .venv
 docs: .venv
 	$(BIN)/sphinx-build -q -E -b html -W --keep-going -d build/doctrees docs build/site
 	$(BIN)/python scripts/llms.py build/site
+
+# The gate on every Python that is installed.
+test-all:
+	for version in 3.11 3.12 3.13 3.14; do \
+	  if command -v python$$version >/dev/null; then \
+	    rm -rf .venv && $(MAKE) test PYTHON=python$$version || exit 1; \
+	  else echo "python$$version is not installed: skipped"; fi; \
+	done
+
+# The tests with the lowest versions that pyproject.toml allows of what every table and statement goes through.
+LOWEST := numpy==2.1.0 scipy==1.14.0 duckdb==1.5.0 sqlglot==30.0.0 threadpoolctl==3.5.0
+test-lowest:
+	$(PYTHON) -m venv build/lowest
+	printf '%s\n' $(LOWEST) | cat - constraints.txt | awk -F== '!seen[tolower($$1)]++' > build/lowest.txt
+	build/lowest/bin/python -m pip install --quiet --constraint build/lowest.txt --editable '.[dev]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 build/lowest/bin/python -m pytest --numprocesses 2 tests
+
+# What is published, the same bytes for the same commit: wheel, sdist, and a list of what they stand on.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: .venv
+	rm -rf dist build/dist
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt '.[dist]'
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	build/dist/bin/python -m pip uninstall --quiet --yes pip setuptools
+	$(BIN)/cyclonedx-py environment --output-reproducible --mc-type library --pyproject pyproject.toml -o dist/lapras-dp.cdx.json build/dist/bin/python
 
 # `make .venv` builds the virtual environment; it is rebuilt when the pinned versions change.
 .venv: .venv/.complete

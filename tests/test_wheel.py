@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from email.parser import HeaderParser
@@ -27,14 +29,37 @@ assert_type(lp.Budget(1, 1e-6).mu, float)
 """
 
 
+def _built(folder: Path, epoch: str = "1700000000") -> dict[str, Path]:
+    """Wheel and sdist of this tree by their suffix; nothing is fetched."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch}
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, env=environment)
+    return {made.suffix: made for made in folder.iterdir()}
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of this tree; nothing is fetched."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.glob("*.whl")
-    return made
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return _built(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def wheel(built: dict[str, Path]) -> Path:
+    return built[".whl"]
+
+
+def test_what_is_published_is_the_same_bytes_again(built: dict[str, Path], tmp_path: Path) -> None:
+    again, later = _built(tmp_path / "again"), _built(tmp_path / "later", "1800000000")
+    assert built.keys() == again.keys() == {".whl", ".gz"}
+    for suffix, made in built.items():
+        assert made.read_bytes() == again[suffix].read_bytes()
+        assert made.read_bytes() != later[suffix].read_bytes()  # the time is in it: the comparison can fail
+
+
+def test_the_source_holds_what_its_tests_need(built: dict[str, Path]) -> None:
+    with tarfile.open(built[".gz"]) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"Makefile", "constraints.txt", "scripts/check", "tests/test_wheel.py", "docs/conf.py"} <= names
+    assert {name for name in names if "__pycache__" in name or name.startswith(("out/", ".venv"))} == set()
 
 
 def _check(wheel: Path, folder: Path, *, without: str = "", code: str = CONSUMER) -> str:

@@ -39,7 +39,6 @@ P = ParamSpec("P")
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Answers a stream of SQL counting queries over a private table under one privacy budget.",
