@@ -209,7 +209,7 @@ class Life(RuleBasedStateMachine):
             assert verify(inner) == []
             assert all(
                 write_entry(kept) == row.body
-                for kept, row in zip(self.entries(), inner.snapshot()[1], strict=True)
+                for kept, row in zip(self.entries(), inner.everything()[1], strict=True)
             )
         for key, value in self.shown.items():
             assert (

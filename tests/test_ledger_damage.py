@@ -34,7 +34,7 @@ class Copy:
     """A ledger's files as they are now, what they hold, and what was shown of it."""
 
     def __init__(self, ledger: SQLLedger, folder: Path, shown: dict[str, float]) -> None:
-        self.head, self.rows = ledger.snapshot()
+        self.head, self.rows = ledger.everything()
         self.shown, self._folder, self._number = shown, folder, 0
         paths = {end: Path(f"{ledger.database.name}{end}") for end in ("", "-wal")}
         self.files = {end: path.read_bytes() for end, path in paths.items() if path.exists()}
@@ -61,7 +61,7 @@ class Copy:
         return found or None
 
     def _is_as_it_was(self, ledger: SQLLedger) -> None:
-        assert ledger.snapshot() == (self.head, self.rows)
+        assert ledger.everything() == (self.head, self.rows)
         session = opened(ledger)
         for statement, value in self.shown.items():
             answer = session.ask(statement)

@@ -73,7 +73,7 @@ def test_verification_says_which_entry_and_what(path: Path, statement: str, says
 
 def test_an_older_copy_is_noticed_by_a_head_that_was_noted(path: Path) -> None:
     noted = SQLLedger(path).head
-    rows = SQLLedger(path).snapshot()[1]
+    rows = SQLLedger(path).everything()[1]
     meddle(
         path,
         "DELETE FROM lapras_entry WHERE position > 4",
@@ -94,7 +94,7 @@ def forge(path: Path, position: int, edit: Edit) -> None:
     ledger = SQLLedger(path)
     digest = first_digest(ledger.dataset.text)
     with past_the_guards(path) as connection:
-        for row in ledger.snapshot()[1]:
+        for row in ledger.everything()[1]:
             form = json.loads(row.body)
             if row.position == position:
                 edit(form)
@@ -182,7 +182,7 @@ def test_opening_checks_what_it_learns(path: Path, position: int, edit: Edit, sa
 
 def test_a_head_that_was_set_back_is_one_line(path: Path) -> None:
     ledger = SQLLedger(path)
-    rows, session = ledger.snapshot()[1], opened(SQLLedger(path), horizon=3)
+    rows, session = ledger.everything()[1], opened(SQLLedger(path), horizon=3)
     meddle(path, f"UPDATE lapras_head SET entries = 5, digest = '{rows[4].digest}'")
     with pytest.raises(lp.LedgerError, match=r"entries beyond its end.*verify it and restore a backup"):
         opened(path, horizon=3)
@@ -213,7 +213,7 @@ def test_settings_are_part_of_the_chain(path: Path) -> None:
 
 def test_a_ledger_that_lost_what_a_session_has_seen_stops_it(path: Path) -> None:
     session = opened(path, horizon=3)
-    rows = SQLLedger(path).snapshot()[1]
+    rows = SQLLedger(path).everything()[1]
     meddle(
         path,
         "DELETE FROM lapras_entry WHERE position > 4",

@@ -53,7 +53,7 @@ def test_a_reopened_ledger_gives_the_same_state(tmp_path: Path) -> None:
     for name in (JAN, FEB, MAR):
         ledger = SQLLedger(file, dataset=f"t@{name}")
         assert verify(ledger) == []
-        assert len(ledger.snapshot()[1]) > 3
+        assert len(ledger.everything()[1]) > 3
 
 
 @pytest.mark.parametrize("automatic", [True, False])

@@ -60,7 +60,7 @@ class Basis:
     def __init__(self, axes: int, roots: Mapping[int, Root]) -> None:
         wide = {axis: len(root.matrix) for axis, root in roots.items() if isinstance(root, Dense)}
         self._seen = {axis: np.zeros((0, rows)) for axis, rows in wide.items()}  # 0 if not named
-        self._sparse = {axis: _Sparse() for axis in roots if axis not in wide}
+        self._sparse = {axis: Sparse() for axis in roots if axis not in wide}
         self._means, self._coefficients = np.zeros((axes, 0)), np.zeros(0)  # (axes, room), (room,)
         self._starts: list[int] = []
         self._terms, self._owned = 0, True
@@ -182,7 +182,7 @@ class Basis:
         return np.add.reduceat(total, self._starts, axis=1) if count > len(self._starts) else total
 
 
-class _Sparse(NamedTuple):
+class Sparse(NamedTuple):
     """Rows that have few numbers among very many; a column is kept for those that some row has."""
 
     ids: Ints = np.zeros(0, dtype=np.int64)  # ascending
@@ -190,12 +190,12 @@ class _Sparse(NamedTuple):
     columns: Ints = np.zeros(0, dtype=np.int64)
     ends: Ints = np.zeros(1, dtype=np.int64)
 
-    def grown(self, rows: Sequence[tuple[Ints, Floats]]) -> _Sparse:
+    def grown(self, rows: Sequence[tuple[Ints, Floats]]) -> Sparse:
         """With more rows: (t, k) values at (k,) ids, several times."""
         every = np.unique(np.concatenate([self.ids, *(ids for ids, _ in rows)]))
         columns = [np.tile(np.searchsorted(every, ids), len(values)) for ids, values in rows]
         lengths = [length for ids, values in rows for length in [len(ids)] * len(values)]
-        return _Sparse(
+        return Sparse(
             every,
             np.concatenate([self.values, *(values.reshape(-1) for _, values in rows)]),
             np.concatenate([np.searchsorted(every, self.ids)[self.columns], *columns]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from laprasdp.record.settings import Settings
 class Transaction(Protocol):
     """The only writer; its entries become part of the ledger together, or not at all."""
 
-    def since(self, position: int) -> Iterable[Kept]:
+    def since(self, position: int) -> Sequence[Kept]:
         """The entries from `position` on that were kept before this transaction, in order."""
 
     def append(self, entry: Entry) -> None:
@@ -53,7 +53,7 @@ class Ledger(Protocol):
     def transaction(self, stamp: Stamp) -> AbstractContextManager[Transaction]:
         """Wait for the others; keep everything at the end, or nothing if an exception leaves the block."""
 
-    def since(self, position: int) -> Iterable[Kept]:
+    def since(self, position: int) -> Sequence[Kept]:
         """The kept entries from `position` on, in order."""
 
     def close(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, select
 
@@ -23,9 +24,13 @@ SET_BACK = (
 )
 OF: BindParameter[int] = bindparam("of")
 _FROM: BindParameter[int] = bindparam("from_position")
+_NAMES = ("position", "kind", "analyst", "price", "body", "digest")
+_TYPES = {
+    (int, str, analyst, price, str, str) for analyst in (str, type(None)) for price in (str, type(None))
+}
 # made once: to make a statement anew costs more than to run it
 _ROWS = (
-    select(*(ENTRY.c[name] for name in ("position", "kind", "analyst", "price", "body", "digest")))
+    select(*(ENTRY.c[name] for name in _NAMES))
     .where(ENTRY.c.dataset == OF, ENTRY.c.position >= _FROM)
     .order_by(ENTRY.c.position)
 )
@@ -54,7 +59,7 @@ class Dataset:
     domain: Domain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """An entry as the database keeps it."""
 
@@ -77,10 +82,11 @@ class Head:
 def rows_of(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
     """Rows from `position` on; that they follow one another is not checked."""
     wanted = {"of": dataset.number, "from_position": position}
-    found = [Row(*row) for row in database.run(connection, _ROWS, wanted)]
-    for row in found:
-        check_row(vars(row), ENTRY)
-    return found
+    rows = database.run(connection, _ROWS, wanted)
+    for row in rows:
+        if tuple(map(type, row)) not in _TYPES:
+            check_row(dict(zip(_NAMES, row, strict=True)), ENTRY)
+    return [Row(*row) for row in rows]
 
 
 def settings_of(row: Any) -> Settings:
@@ -104,19 +110,53 @@ def check_row(row: dict[str, Any], table: Table) -> None:
             raise LedgerError(f"{column} is {value!r} in a row: it is damaged, restore a backup")
 
 
+class Entries(Sequence[Kept]):
+    """
+    Entries of which the chain was checked; each is read when it is looked at.
+
+    Raises
+    ------
+    LedgerError
+        When one is looked at that is no entry.
+    """
+
+    def __init__(self, database: Database, domain: Domain, rows: Sequence[Row]) -> None:
+        self._database, self._domain, self._rows = database, domain, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Kept: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Entries: ...
+
+    def __getitem__(self, place: int | slice) -> Kept | Entries:
+        if isinstance(place, slice):
+            return Entries(self._database, self._domain, self._rows[place])
+        with self._database.told():
+            return _kept(self._rows[place], self._domain)
+
+    def __iter__(self) -> Iterator[Kept]:
+        return map(self.__getitem__, range(len(self._rows)))
+
+
+def _kept(row: Row, domain: Domain) -> Kept:
+    try:
+        kept = read_entry(row.body, domain)
+    except LedgerError as error:
+        raise LedgerError(f"entry {row.position}: {error}") from None
+    if kept.position != row.position:
+        raise LedgerError(f"entry {row.position} says that it is {kept.position}: verify it")
+    return kept
+
+
 def read_rows(
     database: Database, connection: Connection, dataset: Dataset, head: Head, position: int
-) -> list[Kept]:
+) -> Entries:
     """Entries from `position` to the head."""
-    kept: list[Kept] = []
-    for row in linked(database, connection, dataset, head, position):
-        try:
-            kept.append(read_entry(row.body, dataset.domain))
-        except LedgerError as error:
-            raise LedgerError(f"entry {row.position}: {error}") from None
-        if kept[-1].position != row.position:
-            raise LedgerError(f"entry {row.position} says that it is {kept[-1].position}: verify it")
-    return kept
+    return Entries(database, dataset.domain, linked(database, connection, dataset, head, position))
 
 
 def linked(

@@ -29,10 +29,12 @@ from laprasdp.ledger.rows import (
     rows_of,
     settings_of,
 )
+from laprasdp.ledger.saved import read_snapshot, write_snapshot
 from laprasdp.ledger.tables import DATASET, ENTRY, HEAD, is_current, migration
 from laprasdp.record.entries import Entry, Kept, Release, Stamp
 from laprasdp.record.format import FORMAT, canonical, kind_of, units_of, write_entry
 from laprasdp.record.settings import Settings, check_settings, domain_of
+from laprasdp.record.snapshot import Snapshot
 
 _NEWEST = 2000  # entries that are read again where somebody else has written to the file
 # made once: to make a statement anew costs more than to run it
@@ -138,7 +140,33 @@ class SQLLedger:
         with self.database.transaction(write=False) as connection:
             return self._head(connection, dataset)
 
-    def snapshot(self) -> tuple[Head, list[Row]]:
+    def snapshot(self, key: str, after: int, before: int) -> Snapshot | None:
+        try:
+            found = self.saved()
+        except LedgerError:
+            return None
+        return found if found and found.key == key and after < found.entries <= before else None
+
+    def keep(self, snapshot: Snapshot) -> None:
+        dataset = self.dataset
+        with self.database.transaction(write=True) as connection:
+            self._head(connection, dataset, lock=True)
+            write_snapshot(self.database, connection, dataset, snapshot)
+
+    def saved(self) -> Snapshot | None:
+        """
+        The snapshot that is kept, whoever kept it; None without one.
+
+        Raises
+        ------
+        LedgerError
+            It is damaged, or of other entries.
+        """
+        dataset = self.dataset
+        with self.database.transaction(write=False) as connection:
+            return read_snapshot(self.database, connection, dataset)
+
+    def everything(self) -> tuple[Head, list[Row]]:
         """Where the chain ends, and all entries as they are kept, in order; nothing is checked."""
         dataset = self.dataset
         with self.database.transaction(write=False) as connection:
@@ -147,7 +175,7 @@ class SQLLedger:
     def lines(self) -> Iterator[str]:
         """The ledger as JSON lines that can be checked with the documented form alone."""
         yield canonical({"dataset": self.name, "format": FORMAT, "settings": self.dataset.text})
-        for row in self.snapshot()[1]:
+        for row in self.everything()[1]:
             yield canonical({"entry": row.body, "digest": row.digest})
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.record.entries import Entry, Kept, Raise, Release, Reply, Stamp
 from laprasdp.record.format import canonical, kind_of, read_entry, units_of, write_entry
 from laprasdp.record.integers import read_integers
+from laprasdp.record.snapshot import Snapshot
 from laprasdp.strategy.threads import one_thread
 
 
@@ -66,7 +67,8 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = Tru
         Empty where everything agrees: the database is whole, every digest follows from the one before, the
         chain ends where the head says, every entry is written as the form says, every charge is what its
         measurement and noise cost, no sum passes the budget of its time, every statement has its answers, and
-        every answer and its error follow from the releases before it.
+        every answer and its error follow from the releases before it.  What a snapshot says is spent is what
+        the entries before it have spent.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = Tru
     """
     found = damage(ledger.database) if database else []
     try:
-        dataset, (head, rows) = ledger.dataset, ledger.snapshot()
+        dataset, (head, rows) = ledger.dataset, ledger.everything()
     except LedgerError as error:
         if not found:
             raise
@@ -85,7 +87,8 @@ def verify(ledger: SQLLedger, *, noted: Head | None = None, database: bool = Tru
         replay = _Replay(dataset)
     except (LaprasError, LookupError, TypeError, ValueError) as error:
         return [*found, Finding(None, f"its settings cannot be read: {error}")]
-    found += replay.findings(list(_decoded(rows, dataset, found)))
+    saved = _saved(ledger, found)
+    found += replay.findings(list(_decoded(rows, dataset, found)), saved)
     return sorted(found, key=lambda finding: (finding.position is not None, finding.position or 0))
 
 
@@ -96,6 +99,15 @@ def damage(database: Database) -> list[Finding]:
         tables = unguarded(connection)
         found += [f"nothing guards {table} against changes any more" for table in tables]
     return [Finding(None, what) for what in found]
+
+
+def _saved(ledger: SQLLedger, found: list[Finding]) -> Snapshot | None:
+    """The ledger's snapshot, if there is one of its entries."""
+    try:
+        return ledger.saved()
+    except LedgerError as error:
+        found.append(Finding(None, str(error)))
+        return None
 
 
 def _chain(dataset: Dataset, head: Head, rows: list[Row], noted: Head | None) -> Iterator[Finding]:
@@ -173,12 +185,16 @@ class _Replay:
         self._owed: Kept | None = None  # a release for a statement whose reply has not come
         self._turn: Stamp | None = None  # of a release, which what follows has too
 
-    def findings(self, entries: Iterable[Kept]) -> Iterator[Finding]:
-        """What does not agree, in the order of the entries."""
+    def findings(self, entries: Iterable[Kept], saved: Snapshot | None) -> Iterator[Finding]:
+        """What does not agree, in the order of the entries; and in a snapshot of the first of them."""
         for kept in entries:
             with np.errstate(divide="raise", invalid="raise", over="raise"):
                 found = list(self._look(kept))
             yield from (Finding(kept.position, what) for what in found)
+            if saved and saved.entries == kept.position + 1 and saved.sums != canonical(self._filter.sums):
+                yield Finding(
+                    None, f"its snapshot of {saved.entries} entries says that something else is spent"
+                )
         if self._owed is not None:
             yield Finding(self._owed.position, "it was made for a statement that has no reply")
         elif self._turn is not None:

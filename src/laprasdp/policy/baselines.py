@@ -104,6 +104,7 @@ class Histogram(Policy):
     """
 
     paced = measuring = False
+    fixed = (*Policy.fixed, "_queries", "_ratio")
 
     def __init__(self, setting: Setting, *, total: bool = False) -> None:
         self.name = "histogram-total" if total else "histogram"
@@ -203,6 +204,7 @@ class Offline(Policy):
     """
 
     paced = measuring = False
+    again = ("_designed",)
 
     name = "offline"
 

@@ -87,6 +87,9 @@ class Lapras(Policy):
     LAPRAS, Algorithm 1; docs/decisions/reading-of-the-paper.md for what it leaves open.
     """
 
+    fixed = (*Policy.fixed, "_pace")
+    again = ("_designed",)
+
     def __init__(
         self,
         setting: Setting,

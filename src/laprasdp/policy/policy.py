@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted, ConfigError
@@ -54,6 +55,10 @@ class Policy(ABC):
     law: Law = "gaussian"  # of the error of its answers
     paced = True  # it cannot do without a horizon
     measuring: bool = True  # a statement may have to be measured
+    fixed: ClassVar[tuple[str, ...]] = ("name", "setting", "accounting")
+    """Attributes that no entry changes, or that the budget decides."""
+    again: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are worked out again where they are None."""
 
     def __init__(self, setting: Setting) -> None:
         if self.paced and setting.horizon is None:
@@ -154,6 +159,18 @@ class Policy(ABC):
     def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
         """What is known of queries, also where measuring them would be better."""
         return self.recall_of(queries)
+
+    def learned(self) -> dict[str, Any]:
+        """What the entries have changed, to be kept beside them."""
+        left_out = {*self.fixed, *self.again}
+        return {name: part for name, part in lasting(self).items() if name not in left_out}
+
+    def resumed(self, setting: Setting, learned: Mapping[str, Any]) -> Self:
+        """A policy of this setting, whose budget alone may differ, with what another one has `learned`."""
+        twin = copy.copy(self)
+        twin.__dict__ = {**lasting(self), **dict.fromkeys(self.again), **learned}
+        twin.setting, twin.accounting = setting, setting.ledger_unit
+        return twin
 
     @abstractmethod
     def allowance(self, position: int) -> int:
@@ -291,3 +308,12 @@ class Policy(ABC):
         except BudgetExhausted:
             return None
         return 4.0**LATTICE_BITS / scale**2
+
+
+def lasting(thing: object) -> dict[str, Any]:
+    """The attributes of an object but for those that are properties, worked out once and kept."""
+    kind = type(thing)
+    return {
+        name: part for name, part in vars(thing).items()
+        if not isinstance(getattr(kind, name, None), cached_property)
+    }  # fmt: skip

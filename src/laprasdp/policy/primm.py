@@ -66,6 +66,8 @@ class Primm(Policy):
 
     name = "primm"
     paced = False
+    fixed = (*Policy.fixed, "places", "pacing", "_replans")
+    again = ("_kept",)
     belief: Believing
 
     def __init__(self, setting: Setting) -> None:

@@ -38,6 +38,7 @@ class PrimmDense(Primm):
     """
 
     belief: DenseBelief
+    fixed = (*Primm.fixed, "_predicted", "_design")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)

@@ -56,6 +56,7 @@ class PrimmProduct(Primm):
     """
 
     belief: GroupedBelief
+    fixed = (*Primm.fixed, "design", "_planned", "_first", "_busy")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)

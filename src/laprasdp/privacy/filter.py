@@ -6,9 +6,9 @@ holds is what the ledger's entries add up to, in any order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -132,6 +132,10 @@ class Filter(Protocol):
     def draws(self) -> int:
         """Noise values that were drawn."""
 
+    @property
+    def sums(self) -> dict[str, Any]:
+        """The budget and everything that was added up, as plain data: all that a filter is."""
+
 
 class BasicFilter:
     """
@@ -173,6 +177,11 @@ class BasicFilter:
     @property
     def draws(self) -> int:
         return self._sums[2]
+
+    @property
+    def sums(self) -> dict[str, Any]:
+        epsilon, delta, draws = self._sums
+        return {"budget": asdict(self._budget), "epsilon": epsilon, "delta": delta, "draws": draws}
 
     @property
     def spent_delta(self) -> float:
@@ -267,6 +276,11 @@ class GaussianFilter:
     @property
     def draws(self) -> int:
         return self._draws
+
+    @property
+    def sums(self) -> dict[str, Any]:
+        cells = {"cells": self._cells.canonical().key, "units": self.spent_units}
+        return {"budget": asdict(self._budget), **cells, "draws": self._draws, "pure": self._pure}
 
     @property
     def spent_units(self) -> int:

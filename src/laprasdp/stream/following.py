@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Self
 
-from laprasdp.errors import BudgetError, LedgerError
+from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.ledger import Ledger
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
@@ -17,8 +17,10 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.record.entries import Entry, Kept, Stamp
 from laprasdp.record.origin import Origin
 from laprasdp.record.settings import Settings
+from laprasdp.record.snapshot import Snapshots
 from laprasdp.strategy.threads import one_thread
 from laprasdp.stream.life import Event, Life
+from laprasdp.stream.resume import LEAST, due, key_of, restored, take
 from laprasdp.stream.state import State
 from laprasdp.stream.turn import Append
 
@@ -39,9 +41,10 @@ class Following:
     learned everything that is kept and nothing else.
     """
 
-    def __init__(self, state: State, ledger: Ledger) -> None:
+    def __init__(self, state: State, ledger: Ledger, key: str = "") -> None:
         self.state, self.ledger = state, ledger
         self.life, self.lock = Life(), threading.RLock()
+        self._key, self._saved = key, 0  # entries of the snapshot that is kept, as far as is known
 
     @classmethod
     def opened(
@@ -68,7 +71,8 @@ class Following:
         wanted, begun = policy.setting.budget, Budget(**ledger.open(settings)["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
-        made = cls(State(policy, caps), ledger)
+        key = key_of(policy.settings(), caps) if isinstance(ledger, Snapshots) else ""
+        made = cls(State(policy, caps), ledger, key)
         if made.present.budget != wanted:
             raise LedgerError(
                 f"the ledger's budget is {made.state.budget}, not {wanted}: declare its own; "
@@ -83,6 +87,7 @@ class Following:
             self.life.check_open()
             self._catch_up(self.ledger.since)
             self.life.move(Event.FOLLOW)
+            self._keep()
             return self.state
 
     @property
@@ -113,6 +118,12 @@ class Following:
 
                 yield append
             self.life.move(Event.KEEP)
+            self._keep()
+
+    def close(self) -> None:
+        """Nothing is asked any more: what was learned is there for whoever opens the ledger next."""
+        if not (self.life.torn or self.life.closed):
+            self._keep(last=True)
 
     def doubt(self) -> None:
         """Read all of the ledger again at the next statement: what was learned last may not be in it."""
@@ -120,15 +131,36 @@ class Following:
             self.life.move(Event.DOUBT)
 
     @one_thread()
-    def _catch_up(self, since: Callable[[int], Iterable[Kept]]) -> bool:
+    def _catch_up(self, since: Callable[[int], Sequence[Kept]]) -> bool:
         """Bring the state to the end of the ledger, from the start if it is torn; whether that is further."""
         if self.life.torn:
             self.state = self.state.afresh()
             self.life.move(Event.RENEW)
         before = self.state.position
-        for kept in since(before):
+        entries = since(before)
+        if len(entries) >= LEAST:
+            self._resume(before + len(entries))
+        for kept in entries[self.state.position - before :]:
             self._learn(kept)
         return self.state.position > before
+
+    def _resume(self, end: int) -> None:
+        """Go on from a snapshot of the entries up to one before `end`, if there is one to be believed."""
+        if not isinstance(self.ledger, Snapshots):
+            return
+        found = self.ledger.snapshot(self._key, self.state.position, end)
+        if found is not None:
+            with suppress(LaprasError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                self.state, self._saved = restored(self.state, found), found.entries
+                self.life.move(Event.LEARN)
+
+    def _keep(self, *, last: bool = False) -> None:
+        """Keep a snapshot if it is time; what cannot be kept, whoever opens the ledger works out again."""
+        if not (isinstance(self.ledger, Snapshots) and due(self.state, self._saved, last=last)):
+            return
+        self._saved = self.state.position
+        with suppress(LedgerError, TypeError):
+            self.ledger.keep(take(self.state, self._key))
 
     def _learn(self, kept: Kept) -> None:
         self.life.move(Event.LEARN)  # until what `kept` belongs to is learned and kept whole

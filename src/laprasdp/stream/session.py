@@ -193,6 +193,7 @@ class Session(Asking):
         """
         with self._lock:
             if not self.life.closed:
+                self._following.close()
                 self.life.move(Event.CLOSE)
                 with self._owned:
                     self.ledger.close()

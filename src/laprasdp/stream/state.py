@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from laprasdp.errors import BudgetError, BudgetExhausted, LedgerError, UnknownAnalyst
 from laprasdp.ledger.claim import check_claim
@@ -56,6 +58,34 @@ class State:
         """The state before the first entry."""
         policy = policy_named(self.policy.name, self._settled)
         return State(policy, {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()})
+
+    def learned(self) -> dict[str, Any]:
+        """What the entries have changed, to be kept beside them."""
+        return {
+            "policy": self.policy.learned(), "filter": self.filter, "once": self.once, "owed": self._owed,
+            "position": self.position, "raised": self.raised, "caps": self._caps,
+        }  # fmt: skip
+
+    def resumed(self, budget: Budget, read: Callable[[State], Mapping[str, Any]]) -> State:
+        """
+        Another state of the same settings and caps.
+
+        Parameters
+        ----------
+        budget : Budget
+            After what it has learned.
+        read : callable
+            What `learned` gave; it is given a state of which the parts that nothing changes can be had.
+        """
+        found, setting = copy.copy(self), self.policy.setting
+        if budget != setting.budget:
+            setting = replace(setting, budget=budget)
+        found.policy = self.policy.resumed(setting, {})
+        learned = read(found)
+        found.policy = found.policy.resumed(setting, learned["policy"])
+        found.filter, found.once, found._caps = learned["filter"], learned["once"], learned["caps"]
+        found.position, found.raised, found._owed = (learned[key] for key in ("position", "raised", "owed"))
+        return found
 
     def twin(self) -> State:
         """A copy that learns by itself; settings are shared, for nothing changes them."""
