@@ -14,7 +14,7 @@ from laprasdp.stream.answer import expected_error
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Law = Literal["gaussian", "laplace"]
+Law = Literal["gaussian", "laplace", "geometric"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Outcome:
         To answer the stream.
     seconds_setup : float
         Before the stream.
-    law : {"gaussian", "laplace"}
+    law : {"gaussian", "laplace", "geometric"}
         Of the errors.
     parts : (S,) array, optional
         Of how many Laplace variables each error is the sum, where that is the law; 1 where it is not given.
@@ -92,7 +92,9 @@ class Outcome:
     def expected_errors(self) -> Floats:
         """(S,) expected absolute error of each answer, in records; nan where it is not known."""
         parts = np.ones(len(self.stds)) if self.parts is None else self.parts
-        return self.stds * np.array([expected_error(1.0, self.law, part) for part in parts])
+        return np.array(
+            [expected_error(std, self.law, part) for std, part in zip(self.stds.tolist(), parts, strict=True)]
+        )
 
 
 Method = Callable[[Trial, int], Outcome]

@@ -16,7 +16,7 @@ from laprasdp.privacy.accounting import BasicAccounting, GaussianAccounting, acc
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS
 from laprasdp.privacy.filter import BasicCharge, BasicFilter, CellCharge, Filter, GaussianFilter
 from laprasdp.queries.query import Query
-from laprasdp.strategy.measurement import measure
+from laprasdp.strategy.strength import measure
 
 BUDGET = lp.Budget(1, 1e-3)
 

@@ -27,8 +27,9 @@ from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.strategy import group_block, span
 from laprasdp.strategy.group_block import GroupBlock, block_of
-from laprasdp.strategy.measurement import Rows, measure, measure_laplace
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.span import Span
+from laprasdp.strategy.strength import measure, measure_laplace
 
 ALPHA = 1e-7
 WIDE = lp.Domain(a=lp.Integers(0, 11), b=lp.Integers(0, 10), c=lp.Integers(0, 9))
@@ -120,9 +121,10 @@ def test_laplace_noise_is_as_large_as_one_group_needs(group: Groups, epsilon: in
     if group.union.is_zero:
         return
     found = measure_laplace(group, epsilon + 2**20, max_rows)
-    assert found.scale == measure_laplace(tuple(group), epsilon + 2**20, max_rows).scale
+    assert found.steps == measure_laplace(tuple(group), epsilon + 2**20, max_rows).steps
     most = int(np.abs(vectors(group)).sum(axis=0).max())
-    assert found.laplace_epsilon(max_rows) == Fraction(most * max_rows * found.matrix, found.scale)
+    exact = Fraction(most * max_rows) / Fraction(found.scale, 2**found.scale_bits)
+    assert found.laplace_epsilon(max_rows) == exact <= Fraction(epsilon + 2**20, 2**40)
 
 
 @given(groups(), st.data())

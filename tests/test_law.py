@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.optimize
 
-from laprasdp.privacy.law import expected_error, half_width
+from laprasdp.privacy.law import expected_error, half_width, ratio_of
 
 LEVELS = [0.01, 0.5, 0.9, 0.95, 0.999]
 
@@ -40,6 +41,35 @@ def test_more_of_them_by_samples(parts: int) -> None:
     wrong = float((sums <= half_width(0.5, std, "gaussian")).mean())
     assert abs(wrong - 0.5) > 4 * math.sqrt(0.25 / len(sums))
     assert expected_error(std, "laplace", parts) == pytest.approx(float(sums.mean()), rel=0.005)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_whole_numbers_by_adding_up_their_law(epsilon: Fraction, parts: int) -> None:
+    reach = math.ceil(60 / epsilon)
+    one = np.exp(-float(epsilon) * np.abs(np.arange(-reach, reach + 1)))
+    one, mass = one / one.sum(), np.ones(1)
+    for _ in range(parts):
+        mass = np.convolve(mass, one)
+    sizes = np.abs(np.arange(len(mass)) - len(mass) // 2)
+    std = math.sqrt(float(mass @ sizes**2))
+    assert ratio_of(std**2 / parts) == pytest.approx(math.exp(-epsilon), rel=1e-9)
+    assert expected_error(std, "geometric", parts) == pytest.approx(float(mass @ sizes), rel=1e-7)
+    for level in LEVELS:
+        half = half_width(level, std, "geometric", parts)
+        assert half == int(half)
+        assert float(mass[sizes <= half].sum()) >= level - 1e-9
+        assert float(mass[sizes < half].sum()) < level + 1e-9  # a whole number less would not do
+    wrong = half_width(0.95, std, "laplace", parts)  # negative control: the law on the line
+    assert epsilon < 1 or parts > 1 or float(mass[sizes <= wrong].sum()) < 0.95
+
+
+def test_a_large_scale_is_as_good_as_the_line() -> None:
+    for std in (1_999.0, 2_001.0):
+        assert half_width(0.9, std, "geometric") == pytest.approx(half_width(0.9, std, "laplace"), rel=1e-3)
+        assert expected_error(std, "geometric", 3) == pytest.approx(
+            expected_error(std, "laplace", 3), rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -21,11 +21,13 @@ from laprasdp.privacy.filter import BasicCharge, CellCharge
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.record.estimate import Estimate
-from laprasdp.record.format import read_entry, read_query, write_entry, write_query
+from laprasdp.record.format import read_entry, write_entry
+from laprasdp.record.functions import read_query, write_query
 from laprasdp.record.integers import read_integers, write_integer, write_integers
 from laprasdp.record.settings import domain_of
 from laprasdp.strategy.kronecker import design_marginals
-from laprasdp.strategy.measurement import Measurement, Rows, measure, quantize
+from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.strength import measure, quantize
 
 AT = datetime(2024, 2, 29, 12, 30, 0, 1, tzinfo=UTC)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -96,7 +98,9 @@ def measurements(draw: st.DrawFn) -> tuple[lp.Domain, Measurement]:
     if kind == "measure":
         return domain, measure(asked, mu_squared)
     if kind == "laplace":
-        return domain, Rows(tuple(asked), 2**20, bits=20, law="laplace", scale=draw(st.integers(1, 2**60)))
+        finer = draw(st.sampled_from([0, 0, 3, 30]))
+        scale, bits = draw(st.integers(1, 2**40)) * 2 + 1, draw(st.sampled_from([0, 20]))
+        return domain, Rows(tuple(asked), 1 << bits, bits=bits, law="laplace", scale=scale, scale_bits=finer)
     if kind == "quantize":
         return domain, quantize(asked, np.eye(len(asked)) / 9, mu_squared)
     wide = lp.Domain(a=lp.Integers(0, 5), b=lp.Booleans(), c=lp.Categories(["x", "y", "z"]))
@@ -124,7 +128,10 @@ def test_releases(data: st.DataObject) -> None:
 def test_replies_and_refusals(data: st.DataObject) -> None:
     domain = data.draw(domains)
     asked = tuple(data.draw(st.lists(queries(domain), min_size=1, max_size=4)))
-    sources, laws = st.sampled_from(["predicted", "measured"]), st.sampled_from(["gaussian", "laplace"])
+    sources, laws = (
+        st.sampled_from(["predicted", "measured"]),
+        st.sampled_from(["gaussian", "laplace", "geometric"]),
+    )
     estimates = st.builds(Estimate, finite, finite, sources, laws)
     answers = tuple(data.draw(st.none() | estimates) for _ in asked)
     there_and_back(Reply(asked, answers, data.draw(st.booleans())), domain)

@@ -14,9 +14,10 @@ import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
-from laprasdp.strategy.measurement import Rows, measure, quantize
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.optimize import optimize
 from laprasdp.strategy.span import Span
+from laprasdp.strategy.strength import measure, quantize
 
 budgets = st.fractions(Fraction(1, 2**20), Fraction(4), max_denominator=2**30)
 

@@ -15,7 +15,8 @@ import laprasdp as lp
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.measurement import Rows, measure
+from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.strength import measure
 
 CHARGE = Fraction(1401, 100_000)
 TWO = lp.Domain(there=lp.Booleans())

@@ -24,6 +24,7 @@ from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, TV_BOUND, ExactN
 ALPHA = 1e-7
 COUNT = 60_000
 STEPS = 2**LATTICE_BITS
+THIRD = Fraction(1 / 3)  # a rational number of 54 bits
 
 SOURCES: dict[str, Callable[[], NoiseSource]] = {"exact": ExactNoise, "seeded": lambda: SeededNoise(20)}
 
@@ -84,6 +85,18 @@ def chi_squared_laplace(values: np.ndarray, scale: float) -> float:
     return float(stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
 
 
+def variance_of_laplace(scale: int | Fraction) -> float:
+    """From its definition, term by term, to 30 digits."""
+    with mpmath.workdps(30):
+        ratio = mpmath.exp(-mpmath.mpf(scale.denominator) / scale.numerator)
+        return float(mpmath.nsum(lambda z: 2 * z**2 * ratio**z, [1, mpmath.inf]) * (1 - ratio) / (1 + ratio))
+
+
+def spread_of_squares(values: np.ndarray) -> float:
+    """Standard error of the mean square."""
+    return float((values.astype(float) ** 2).std()) / math.sqrt(len(values))
+
+
 # ---- the contract of every noise source ----------------------------------------------------------
 
 
@@ -104,11 +117,12 @@ def test_gaussian_values_are_independent(source: NoiseSource, normals: np.ndarra
     assert correlation(normals[:-1], echo) < ALPHA
 
 
-@pytest.mark.parametrize("scale", [1, 2, 5, 30])
-def test_laplace_is_the_discrete_laplace(source: NoiseSource, scale: int) -> None:
+@pytest.mark.parametrize("scale", [1, 2, 5, 30, Fraction(3, 8), Fraction(13, 8), THIRD])
+def test_laplace_is_the_discrete_laplace(source: NoiseSource, scale: int | Fraction) -> None:
     values = np.array(source.laplace(COUNT, scale), dtype=np.int64)
-    assert chi_squared_laplace(values, scale) > ALPHA
-    assert chi_squared_laplace(values, scale * 0.9) < ALPHA  # negative control
+    assert chi_squared_laplace(values, float(scale)) > ALPHA
+    assert chi_squared_laplace(values, float(scale) * 0.9) < ALPHA  # negative control
+    assert abs(float(values.var()) - variance_of_laplace(scale)) < 6 * spread_of_squares(values)
     centred = values / math.sqrt(np.mean(values.astype(float) ** 2))
     assert correlation(centred[:-1], centred[1:]) > ALPHA
 
@@ -135,7 +149,7 @@ def test_a_source_refuses_what_is_not_a_count_or_a_scale(source: NoiseSource) ->
             source.gaussian(count)
         with pytest.raises(BudgetError, match="number of noise values"):
             source.laplace(count, 1)
-    for scale in (0, -1, 0.5, True, LAPLACE_LIMIT + 1, math.inf):
+    for scale in (0, -1, 0.5, True, LAPLACE_LIMIT + 1, math.inf, Fraction(1, 3), Fraction(1, 2**13)):
         with pytest.raises(BudgetError, match="scale of Laplace noise"):
             source.laplace(1, scale)
 

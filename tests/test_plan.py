@@ -87,8 +87,8 @@ def test_the_ends_of_the_search(policy: str, accounting: str) -> None:
         return planned(budget, policy, accounting=accounting)
 
     assert smallest_epsilon(make, DELTA, 1e9) == LEAST_EPSILON
-    with pytest.raises(lp.ConfigError, match=r"of 1e-05: at δ = 1e-06, ε may be at most 33.6, which leaves"):
-        smallest_epsilon(make, DELTA, 1e-5)
+    with pytest.raises(lp.ConfigError, match=r"of 1e-09: at δ = 1e-06, ε may be at most 33.6, which leaves"):
+        smallest_epsilon(make, DELTA, 1e-9)
     for nonsense in (0.0, -1.0, math.nan, math.inf, "5"):
         with pytest.raises(lp.ConfigError, match="positive number"):
             smallest_epsilon(make, DELTA, nonsense)
@@ -116,7 +116,7 @@ def test_every_policy_is_planned(policy: str) -> None:
     plan = planned(lp.Budget(1.0, DELTA), policy, accounting=accounting)
     assert plan.approximate == (policy == "primm")
     assert plan.row()["approximate"] == plan.approximate
-    law = "laplace" if policy == "laplace" else "gaussian"
+    law = "geometric" if policy == "laplace" else "gaussian"
     for stream in plan.streams[:-1]:
         if stream.unpredicted_std is not None:
             assert stream.unpredicted_mae == pytest.approx(expected_error(stream.unpredicted_std, law))
@@ -126,7 +126,7 @@ def test_every_policy_is_planned(policy: str) -> None:
         assert plan.worst.std == max(stds)
         assert plan.predicted_std == pytest.approx(np.mean(stds))
         mean = expected_error(float(np.mean(stds)))
-        assert plan.predicted_mae == pytest.approx(mean, rel=0.02 if policy in LAPLACE else 1e-9)
+        assert plan.predicted_mae == pytest.approx(mean, rel=0.04 if policy in LAPLACE else 1e-9)
 
 
 @pytest.mark.parametrize("policy", ["smooth-cache", "primm"])

@@ -27,7 +27,8 @@ from laprasdp.record.entries import Release
 from laprasdp.record.format import read_entry, write_entry
 from laprasdp.strategy.clipped import Clipped
 from laprasdp.strategy.kronecker import design_marginals
-from laprasdp.strategy.measurement import Rows, measure
+from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.strength import measure
 
 BUDGET = lp.Budget(1, 1e-6)
 PREDICTED, OTHERS = conjunctions(10, 30, 1), conjunctions(10, 60, 8)[30:]

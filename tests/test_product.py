@@ -23,8 +23,9 @@ from laprasdp.privacy.noise import SeededNoise
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.strategy.kronecker import Marginals, design_marginals
-from laprasdp.strategy.measurement import Rows, measure, quantize
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.optimize import optimize
+from laprasdp.strategy.strength import measure, quantize
 from laprasdp.strategy.subspaces import subsets, subspace_weights
 from laprasdp.strategy.terms import terms
 

@@ -187,11 +187,14 @@ def test_a_statement_that_no_cell_can_match_is_zero_for_every_table() -> None:
 def test_degenerate_tables_never_mean_no_noise() -> None:
     one = lp.Domain(only=lp.Categories(["x"]))
     for domain, counts in ((one, [0]), (one, [1000]), (DOMAIN, [0] * 30)):
-        session = open_session(MemoryTable(domain, counts), domain, budget=BUDGET, horizon=3)
-        answer = session.ask("SELECT COUNT(*) FROM t")
-        assert isinstance(answer, lp.Answer)
-        assert answer.std > 1
-        assert answer.value != counts[0]
+        errors = list[float]()
+        for _ in range(40):
+            session = open_session(MemoryTable(domain, counts), domain, budget=BUDGET, horizon=3)
+            answer = session.ask("SELECT COUNT(*) FROM t")
+            assert isinstance(answer, lp.Answer)
+            assert answer.std > 1
+            errors.append(answer.value - sum(counts))
+        assert any(errors)  # noise on whole numbers is 0 in 46 of 100: never 40 times, but with 1e-13
 
 
 def test_the_price_before_and_the_charge_after_agree() -> None:

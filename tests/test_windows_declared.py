@@ -187,7 +187,7 @@ def test_what_cannot_be_declared() -> None:
     refused(lp.DomainError, "end before 2024-01-06", periods=[Period(JAN, "2024-01-05")])
     with pytest.raises(lp.DomainError, match="first date 2024-02-01 is after last date 2024-01-01"):
         Period(FEB, JAN)
-    refused(lp.ConfigError, "laplace has laplace ones", policy="laplace", accounting="basic")
+    refused(lp.ConfigError, "laplace has geometric ones", policy="laplace", accounting="basic")
     refused(lp.ConfigError, "budget must be a Budget", budget=1)
     refused(lp.ConfigError, "declared public", noise=Silent())
     whole = domain()

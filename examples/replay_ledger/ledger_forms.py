@@ -7,6 +7,7 @@ import math
 import re
 import struct
 import zlib
+from fractions import Fraction
 
 CLASSES = 1_000_000  # beyond these, a sum is replaced by its maximum on every cell
 SOURCES = {"predicted", "measured", "cache", "replay", "histogram", "background"}
@@ -24,6 +25,7 @@ KEYS = {
     "function": {"classes": dict, "shape": list, "weights": WHOLES},
     "matrix": {"shape": list, "values": WHOLES},
     "noise": {"bits": int, "law": str, "scale": WHOLE},
+    "finer": {"scale_bits": int},
     "queries": {"queries": list},
     "groups": {"groups": dict},
     "cut": {"whole": dict, "by": list, "levels": list, "places": WHOLES},
@@ -37,6 +39,7 @@ KEYS = {
     "gaussian": {"amounts": dict, "draws": int, "pure": bool},
     "basic": {"epsilon": WHOLE, "delta": WHOLE, "draws": int},
 }  # fmt: skip
+LAWS = ("gaussian", "laplace", "geometric")
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error, zlib.error)
 
@@ -66,6 +69,25 @@ def integers(form):
         return [label for label, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
     words = zlib.decompress(base64.b64decode(form["zlib"]))
     return list(struct.unpack(f"<{len(words) // 8}q", words))
+
+
+def steps(measurement):
+    """The scale of Laplace noise in steps of the grid."""
+    return Fraction(whole(measurement["scale"]), 2 ** measurement.get("scale_bits", 0))
+
+
+def noise_law(measurement):
+    """The law of the noise on each row: on the whole numbers it is geometric, but where it is very large."""
+    whole_ones = measurement["law"] == "laplace" and measurement["bits"] == 0 and steps(measurement) < 2**20
+    return "geometric" if whole_ones else measurement["law"]
+
+
+def whole_noise(entry):
+    """Whether an entry holds Laplace noise on the whole numbers, or an answer with it."""
+    if "measurement" in entry:
+        measurement = entry["measurement"]
+        return "scale_bits" in measurement or noise_law(measurement) == "geometric"
+    return any(answer and answer.get("law") == "geometric" for answer in entry.get("answers", ()))
 
 
 def matrix(form):

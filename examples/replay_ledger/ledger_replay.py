@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from ledger_forms import (
     CLASSES,
+    LAWS,
     ONE_BY_ONE,
     PRIMM,
     SOURCES,
@@ -16,10 +17,13 @@ from ledger_forms import (
     integers,
     joint,
     matrix,
+    noise_law,
     norm,
     simplest,
+    steps,
     wants,
     whole,
+    whole_noise,
 )
 
 
@@ -28,7 +32,7 @@ def joined(old, new):
     share = old[1] / (old[1] + new[1])  # of the new one
     variance = share * new[1]
     laplace = [(part**2 * one[1]) ** 2 / one[3] for one, part in ((old, 1 - share), (new, share))
-               if one[2] == "laplace"]  # fmt: skip
+               if one[2] != "gaussian"]  # fmt: skip
     law, parts = ("laplace", variance**2 / sum(laplace)) if laplace else ("gaussian", 1.0)
     return (1 - share) * old[0] + share * new[0], variance, law, parts
 
@@ -50,14 +54,16 @@ class Replay:
         """What is wrong with the next entry."""
         kind, owed, turn, fresh, self.fresh = entry["kind"], self.owed, self.turn, self.fresh, {}
         held = entry.get("measurement", entry)
-        grouped, again = "groups" in held, "again" in entry
-        names = ["stamp", kind, *(["version"] if grouped or again else []), *(["again"] if again else [])]
+        grouped, again, counted = "groups" in held, "again" in entry, whole_noise(entry)
+        stated = 4 if counted else 3 if again else 2 if grouped else 1
+        names = ["stamp", kind, *(["version"] if stated > 1 else []), *(["again"] if again else [])]
         if kind in ("reply", "refusal"):
             names.append("groups" if grouped else "queries")
         wants(entry, *names)
-        if entry.get("format", 1) != (3 if again else 2 if grouped else 1):
+        if entry.get("format", 1) != stated:
             raise ValueError(
-                "this script knows format 2 of what holds groups, and 3 of what is measured again"
+                "this script knows format 2 of what holds groups, 3 of what is measured again, and 4 of "
+                "noise on the whole numbers"
             )
         if again and not (kind == "reply" and entry["again"] and entry["measured"]):
             yield "it was not measured again"
@@ -133,7 +139,7 @@ class Replay:
             if answer is None:
                 continue
             wants(answer, "answer")
-            possible = answer["source"] in SOURCES and answer["law"] in ("gaussian", "laplace")
+            possible = answer["source"] in SOURCES and answer["law"] in LAWS
             if not possible or not answer["variance"] > 0 or not answer["parts"] > 0.999:
                 yield "no answer has such a variance, law or source"
             key, said = query.key, tuple(map(answer.get, ("value", "variance", "law", "parts")))
@@ -164,10 +170,10 @@ class Replay:
         multiple = whole(measurement["multiple"])
         variance, step = Fraction(4**bits, multiple**2), Fraction(2**bits, multiple)
         if laplace:  # the variance of discrete Laplace noise, in steps of the grid
-            variance = 1 / (2 * math.sinh(0.5 / whole(measurement["scale"])) ** 2) / multiple**2
+            variance = 1 / (2 * math.sinh(0.5 / float(steps(measurement))) ** 2) / multiple**2
         step /= 2 ** (bits if laplace else 52)
         return {
-            query.key: (float(value * step), float(variance), measurement["law"], 1.0)
+            query.key: (float(value * step), float(variance), noise_law(measurement), 1.0)
             for query, value in zip(self.asked(measurement), integers(noisy), strict=True)
         }
 
@@ -242,11 +248,15 @@ class Replay:
         kind = "combined" if "matrix" in measurement else "one by one"
         kind = "marginals" if "sets" in measurement else kind
         asked = [] if kind == "marginals" else ["groups" if "groups" in measurement else "queries"]
-        wants(measurement, "noise", kind, *asked)
+        wants(measurement, "noise", kind, *asked, *(["finer"] if "scale_bits" in measurement else []))
         laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
+        if "scale_bits" in measurement and not (0 < measurement["scale_bits"] <= 52 and scale % 2):
+            raise ValueError("a scale has another spelling")
         if (not laplace and measurement["law"] != "gaussian") or not 0 <= measurement["bits"] <= 52:
             raise ValueError("there is no such noise or grid")
-        if not (0 < scale <= 2**52 if laplace else scale == 0) or (laplace and kind != "one by one"):
+        if not (0 < scale <= 2**52 if laplace else steps(measurement) == 0) or (
+            laplace and kind != "one by one"
+        ):
             raise ValueError("there is no such scale of noise")
         if kind == "marginals":
             factors = {name: depths(form) for name, form in measurement["factors"].items()}
@@ -380,7 +390,7 @@ class Replay:
     def laplace(self, measurement):
         """ε of a release with Laplace noise."""
         most = max(sum(map(abs, column)) for _, column in self.columns(measurement))
-        return Fraction(most * self.rows, whole(measurement["scale"]))
+        return most * self.rows / steps(measurement)
 
     def bought(self, charge, measurement):
         """Whether (ε, δ) of a charge pays for its noise, under basic accounting."""

@@ -182,7 +182,7 @@ def answer(
         assert isinstance(shown, Answer)
         if query not in exact:
             exact[query] = query.answer(session.table.marginal(query.axes))
-        expected.append(expected_error(shown.std, shown.law))
+        expected.append(expected_error(shown.std, shown.law, shown.parts))
         seen.append(abs(shown.value - exact[query]))
     return {
         "mae": round(float(np.mean(expected)), 4),

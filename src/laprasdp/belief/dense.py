@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from laprasdp.arrays import Floats
+from laprasdp.privacy.law import Law
 from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
@@ -35,6 +36,8 @@ class DenseBelief:
         self.precision: Floats = np.zeros((cells, cells))
         self.inverse: Floats = np.full((cells, cells), np.inf)
         self._pull: Floats = np.zeros(cells)
+        self._laplace: Floats = np.zeros((0, cells))  # rows of Laplace noise, as if of unit variance
+        self._counts = False  # nothing was measured but each cell, with noise that is a whole number
         self._since = _REFRESH
 
     def learn(self, measurement: Rows, values: Floats | None) -> None:
@@ -53,6 +56,12 @@ class DenseBelief:
         else:
             rows = measurement.coefficients @ rows
         noise = np.sqrt(measurement.noise_variance)
+        if measurement.law == "laplace":
+            counted = measurement.discrete and np.array_equal(
+                np.sort(rows, axis=0)[-1], np.ones(rows.shape[1])
+            )
+            self._counts = not self.precision.any() and counted and float(np.abs(rows).sum()) == len(rows)
+            self._laplace = np.concatenate([self._laplace, rows / noise])
         self.add(rows / noise, np.full(len(rows), np.nan) if values is None else values / noise)
 
     def add(self, rows: Floats, values: Floats) -> None:
@@ -71,7 +80,8 @@ class DenseBelief:
         """Unbiased value and exact variance of `query`."""
         vector = query.vector().astype(float)
         seen = self.inverse @ vector
-        return float(seen @ self._pull), float(vector @ seen)
+        value = float(seen @ self._pull)
+        return float(np.rint(value)) if self._counts else value, float(vector @ seen)
 
     def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
         """`estimate` of each query, all at once."""
@@ -79,12 +89,34 @@ class DenseBelief:
         with blas_threads(len(stack)):
             seen = stack @ self.inverse
             values, variances = seen @ self._pull, np.einsum("ij,ij->i", seen, stack)
+        if self._counts:  # of whole numbers, but for the rounding of the inverse
+            values = np.rint(values)
         return list(zip(values.tolist(), variances.tolist(), strict=True))
 
     def variance(self, query: Query) -> float:
         """Exact variance of `query`, in squared records."""
         vector = query.vector().astype(float)
         return float(vector @ self.inverse @ vector)
+
+    def law(self, query: Query) -> tuple[Law, float]:
+        r"""
+        The law of the error of `query`, and of how many Laplace variables it is the sum.
+
+        Notes
+        -----
+        The error is :math:`\sum_i c_i z_i` over the measured rows.  Where these are the cells it is a sum of
+        whole numbers, whose law is exact for a count.  Otherwise it is taken for one of the same variance and
+        kurtosis: :math:`v^2/\sum_i c_i^4` Laplace variables, i over their rows and :math:`c_i` in units of
+        their deviation.
+        """
+        if not len(self._laplace):
+            return "gaussian", 1.0
+        vector = query.vector().astype(float)
+        if self._counts and float(np.abs(vector).max()) == 1:
+            return "geometric", float(np.abs(vector).sum())
+        seen = self.inverse @ vector
+        parts = float(vector @ seen) ** 2 / float(((self._laplace @ seen) ** 4).sum())
+        return "laplace", max(parts, 1.0)
 
     def covariance(self, queries: list[Query]) -> Floats:
         """(m, m) joint covariance of the errors of several queries."""

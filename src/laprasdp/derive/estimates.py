@@ -64,19 +64,22 @@ def sum_of(parts: Sequence[Estimate | None]) -> Estimate | None:
     -------
     Estimate or None
         None where all parts are.  Its variance is the sum of theirs.  Laplace errors are added to Laplace
-        variables of the same variance and kurtosis, which is exact for parts of one scale.
+        variables of the same variance and kurtosis, which is exact for parts of one scale; on the integers
+        too, where all are.
     """
     found = [part for part in parts if part is not None]
     if not found:
         return None
     sources = {part.source for part in found}
     variance = math.fsum(part.variance for part in found)
-    excess = math.fsum(part.variance**2 / part.parts for part in found if part.law == "laplace")
+    excess = math.fsum(part.variance**2 / part.parts for part in found if part.law != "gaussian")
+    each = [part.variance / part.parts for part in found]
+    whole = all(part.law == "geometric" for part in found) and math.isclose(min(each), max(each))
     return Estimate(
         math.fsum(part.value for part in found),
         variance,
         sources.pop() if len(sources) == 1 else "mixed",
-        "laplace" if excess else "gaussian",
+        "geometric" if whole else "laplace" if excess else "gaussian",
         variance**2 / excess if excess else 1.0,
     )
 

@@ -11,9 +11,38 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.privacy.law import Law, half_width
+from laprasdp.record.estimate import Estimate
 
 ValueKind = Literal["unbiased", "consistent"]
 UNBOUNDED = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """
+    What the errors are made of that a value follows from.
+
+    Attributes
+    ----------
+    law : Law
+    unit : float
+        Least deviation of one part of a geometric error.
+    """
+
+    law: Law = "gaussian"
+    unit: float = 0.0
+
+    @classmethod
+    def of(cls, estimates: Sequence[Estimate | None]) -> Tail:
+        """The widest law of several errors."""
+        found = [one for one in estimates if one is not None and one.law != "gaussian"]
+        whole = [one.variance / one.parts for one in found if one.law == "geometric"]
+        if whole:
+            return cls("geometric", math.sqrt(min(whole)))
+        return cls("laplace") if found else GAUSSIAN
+
+
+GAUSSIAN = Tail()
 
 
 class ValueLaw(Protocol):
@@ -39,7 +68,7 @@ class LinearLaw:
     Attributes
     ----------
     value, std : float
-    law : Law
+    law : Tail
         Gaussian where all errors are; otherwise the wider of both is taken.
     kind : ValueKind
         Consistent where the value is linear to first order only.
@@ -47,7 +76,7 @@ class LinearLaw:
 
     value: float
     std: float
-    law: Law = "gaussian"
+    law: Tail = GAUSSIAN
     kind: ValueKind = "unbiased"
 
     def interval(self, level: float) -> tuple[float, float]:
@@ -67,7 +96,7 @@ class RatioLaw:
     top_variance, bottom_variance : float
     covariance : float or None
         Of the two; None where it is not known.
-    law : Law
+    law : Tail
 
     Notes
     -----
@@ -86,7 +115,7 @@ class RatioLaw:
     top_variance: float
     bottom_variance: float
     covariance: float | None
-    law: Law = "gaussian"
+    law: Tail = GAUSSIAN
 
     @property
     def kind(self) -> ValueKind:
@@ -208,7 +237,7 @@ class QuantileLaw:
         :math:`D(v)=F(v)-p\,n` as released, for each point v.
     stds : (k,) array
         Of the error of each.
-    law : Law
+    law : Tail
 
     Notes
     -----
@@ -224,7 +253,7 @@ class QuantileLaw:
     points: Sequence[float]
     above: Floats
     stds: Floats
-    law: Law = "gaussian"
+    law: Tail = GAUSSIAN
 
     @property
     def kind(self) -> ValueKind:
@@ -267,7 +296,11 @@ class NoLaw:
         return UNBOUNDED
 
 
-def quantile(level: float, law: Law) -> float:
-    """Half of the interval of an error of standard deviation 1; for Laplace noise the wider of both laws."""
-    gaussian = half_width(level, 1.0)
-    return gaussian if law == "gaussian" else max(gaussian, half_width(level, 1.0, "laplace", 1.0))
+def quantile(level: float, tail: Tail) -> float:
+    """Half of the interval of an error of standard deviation 1; the widest of what its parts may add to."""
+    found = half_width(level, 1.0)
+    if tail.law != "gaussian":
+        found = max(found, half_width(level, 1.0, "laplace"))
+    if tail.law == "geometric" and tail.unit > 0:
+        found = max(found, half_width(level, tail.unit, "geometric") / tail.unit)
+    return found

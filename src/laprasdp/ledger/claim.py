@@ -12,7 +12,7 @@ from laprasdp.privacy.accounting import Accounting, GaussianAccounting
 from laprasdp.privacy.budget import EPSILON_BITS
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.privacy.law import Law
-from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS
+from laprasdp.privacy.noise import LAPLACE_LEAST, LAPLACE_LIMIT, LATTICE_BITS
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
@@ -71,8 +71,10 @@ def _check_measurement(measurement: Measurement) -> None:
         raise LedgerError(f"{measurement.law!r} is no law of noise; there are {', '.join(_LAWS)}")
     if not 0 <= measurement.bits <= LATTICE_BITS:
         raise LedgerError(f"a grid of 2^-{measurement.bits} is finer or coarser than any")
-    if laplace != (1 <= measurement.scale <= LAPLACE_LIMIT) or (not laplace and measurement.scale):
-        raise LedgerError(f"its {measurement.law} noise has the scale {measurement.scale}")
+    scale, bits = measurement.scale, measurement.scale_bits
+    known = 1 <= scale <= LAPLACE_LIMIT and 0 <= bits <= LATTICE_BITS and (scale % 2 == 1 or not bits)
+    if not (known and measurement.steps >= LAPLACE_LEAST if laplace else scale == bits == 0):
+        raise LedgerError(f"its {measurement.law} noise has the scale {scale}/2^{bits}")
     if not isinstance(measurement, Rows):
         if laplace:
             raise LedgerError("Laplace noise is for queries one by one")

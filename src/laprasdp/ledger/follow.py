@@ -18,7 +18,6 @@ from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS
-from laprasdp.privacy.filter import CellCharge
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
@@ -167,7 +166,7 @@ class _Direct:
             scale = measurement.matrix / 2.0**measurement.bits
             variance = measurement.noise_variance / scale**2
             self._fresh = {
-                query.key: Estimate(float(value) / scale, variance, "measured", measurement.law)
+                query.key: Estimate(float(value) / scale, variance, "measured", measurement.noise_law)
                 for query, value in zip(measurement.queries, values, strict=True)
             }
         if self._span is not None:
@@ -248,7 +247,7 @@ class _Belief:
     """A belief that learns from every release: over the cells of a small table, else over queries."""
 
     def __init__(self, domain: Domain, predictions: list[str]) -> None:
-        self._predictions, self._pure = frozenset(predictions), False
+        self._predictions = frozenset(predictions)
         self._cells = domain.size
         self._belief: DenseBelief | GroupedBelief | None = None
         self._opened = False
@@ -269,14 +268,13 @@ class _Belief:
                 belief.learn(measurement, values)
             case _:
                 raise LedgerError("it is no release that primm makes on such a table")
-        self._pure = isinstance(release.charge, CellCharge) and release.charge.pure
         self._opened = True
 
     def lasts(self, query: Query) -> bool:
         return False
 
     def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
-        known, pure = self._belief is not None and self._opened and len(queries) > 0, self._pure
+        known = self._belief is not None and self._opened and len(queries) > 0
         each = self._belief.estimates(queries) if self._belief is not None and known else []
         found = dict(zip(queries, each, strict=False))
 
@@ -285,10 +283,8 @@ class _Belief:
             if one is None or not (predicted or fresh or source == "background"):
                 return None
             name: Source = "predicted" if predicted else "measured" if fresh else "background"
-            if not pure:
-                return Estimate(*one, name)
-            squares = query.vector().astype(float) ** 2
-            return Estimate(*one, name, "laplace", float(squares.sum() ** 2 / (squares**2).sum()))
+            law = self._belief.law(query) if isinstance(self._belief, DenseBelief) else ()
+            return Estimate(*one, name, *law)
 
         return said
 

@@ -72,6 +72,6 @@ class Once:
             found = Drawn.of(self._whole, measurement.parts)
         except DomainError as error:
             raise LedgerError(str(error)) from None
-        if (found.bits, found.law, found.scale) != (measurement.bits, measurement.law, measurement.scale):
+        if (found.bits, found.law, found.steps) != (measurement.bits, measurement.law, measurement.steps):
             raise LedgerError("it has another grid or noise than what was charged")
         return found

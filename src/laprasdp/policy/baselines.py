@@ -20,7 +20,8 @@ from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.estimate import Estimate
-from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure_laplace
+from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.strength import lattice_scale, measure_laplace
 
 
 class Independent(Policy):
@@ -66,7 +67,7 @@ class Laplace(Independent):
     **Privacy.**  A statement of L1 sensitivity Δ with noise of scale Δ/ε_i is ε_i-DP.
     """
 
-    law = "laplace"
+    law = "geometric"
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, "laplace")

@@ -23,7 +23,8 @@ from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
 from laprasdp.record.estimate import Estimate, joined
-from laprasdp.strategy.measurement import Measurement, Rows, lattice_scale, measure
+from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.strength import lattice_scale, measure
 
 _CRUMB = Fraction(1, 1000)  # of an allowance: so little is not left over for a query of its own
 
@@ -214,7 +215,7 @@ class Policy(ABC):
         values = measurement.values(release.noisy)
         per_query = measurement.matrix / 2.0**measurement.bits
         variance = measurement.noise_variance / per_query**2
-        return [Estimate(float(v) / per_query, variance, "measured", measurement.law) for v in values]
+        return [Estimate(float(v) / per_query, variance, "measured", measurement.noise_law) for v in values]
 
     def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
         """What `latest` says of each query that the last release was made for."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Primm(Policy):
     name = "primm"
     paced = False
     fixed = (*Policy.fixed, "places", "pacing", "_replans")
-    again = ("_kept",)
+    again: ClassVar[tuple[str, ...]] = ("_kept",)
     belief: Believing
 
     def __init__(self, setting: Setting) -> None:

@@ -22,7 +22,8 @@ from laprasdp.privacy.law import Law
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.measurement import Rows, measure_laplace
+from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.strength import measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 
@@ -39,6 +40,7 @@ class PrimmDense(Primm):
 
     belief: DenseBelief
     fixed = (*Primm.fixed, "_predicted", "_design")
+    again = (*Primm.again, "_kept_forecast")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -47,6 +49,7 @@ class PrimmDense(Primm):
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
         self._design = self._designed()
         self.belief = DenseBelief(cells)
+        self._kept_forecast: DenseBelief | None = None
         self.charged = np.zeros(cells, dtype=np.int64)
         self._pure = self._design.pure
         self.measuring = not self._pure
@@ -64,26 +67,26 @@ class PrimmDense(Primm):
         return int(self._slack().max())
 
     def expected_variance(self, query: Query) -> float:
-        vector = query.vector().astype(float)
-        return float(vector @ np.linalg.solve(self._first, vector))
+        return self._forecast.variance(query)
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of random 0/1 queries, each measured as well as its turn allows."""
         if self._design.pure:
-            return [float(self.setting.domain.size / 2 / self._first[0, 0])] * sum(arrivals)
+            return [_typical(self._forecast.inverse)] * sum(arrivals)
         left = whole = self._units(self.accounting.total) * (1 - self._design.first)
-        precision, variances = self._first, list[float]()
-        inverse = np.linalg.inv(precision)
+        precision: Floats = self._forecast.precision
+        variances = list[float]()
+        inverse = self._forecast.inverse
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
                 continue
             share = self.pacing.allowance(left, whole, position, len(variances) + 1)
             left -= share
-            before = (float(inverse.sum()) + float(inverse.trace())) / 4  # over random 0/1 queries
+            before = _typical(inverse)
             variances.append(before / (1 + share * before))
             precision = precision + self._design.background * share
             if len(variances) % 10 == 0:
-                inverse = np.linalg.inv(precision)
+                inverse = np.asarray(np.linalg.inv(precision))
         return list(variances)
 
     def _opening(self, made: int) -> Grant | None:
@@ -147,8 +150,7 @@ class PrimmDense(Primm):
     def law_of(self, query: Query) -> tuple[Law, float]:
         if not self._pure:
             return super().law_of(query)
-        squares = query.vector().astype(float) ** 2
-        return "laplace", float(squares.sum() ** 2 / (squares**2).sum())  # of the same variance and kurtosis
+        return (self.belief if self._opened else self._forecast).law(query)
 
     def _pure_grant(self) -> Grant:
         """Each cell by itself, with Laplace noise and the whole ε."""
@@ -165,14 +167,15 @@ class PrimmDense(Primm):
         return tuple(Query(domain, labels, row.reshape(domain.shape)) for row in rows if row.any())
 
     @property
-    def _first(self) -> Floats:
-        """Precision after the release before the stream."""
-        if self._design.pure:
-            scale = self.setting.budget.epsilon / self.setting.unit.max_rows
-            return np.eye(self.setting.domain.size) * scale**2 / 2
-        strategy = self._design.strategy * self._norm(self._design.first)
-        precision: Floats = strategy.T @ strategy
-        return precision
+    def _forecast(self) -> DenseBelief:
+        """What is known after the release before the stream."""
+        if self._kept_forecast is None:
+            grant = self._opening(0)
+            assert grant is not None
+            assert isinstance(grant.measurement, Rows)
+            self._kept_forecast = DenseBelief(self.setting.domain.size)
+            self._kept_forecast.learn(grant.measurement, None)
+        return self._kept_forecast
 
     def _units(self, units: float) -> float:
         """Squared column norm that so many units buy."""
@@ -218,6 +221,11 @@ class PrimmDense(Primm):
             if total < best * (1 - 1e-3):
                 best, chosen = total, share
         return chosen
+
+
+def _typical(inverse: Floats) -> float:
+    """Mean variance of random 0/1 queries."""
+    return (float(inverse.sum()) + float(inverse.trace())) / 4
 
 
 class LaplaceCounts(PrimmDense):

@@ -28,7 +28,8 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
-from laprasdp.strategy.measurement import Measurement, Rows, measure
+from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.strength import measure
 
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to

@@ -1,8 +1,9 @@
 r"""Noise on an integer lattice: exact samples for private data, seeded ones for simulations.
 
-Every release adds unit Gaussian noise on the lattice of multiples of 2⁻⁵².  A sample is handed out as an
-integer number of lattice steps, to be added to an integer in Python: no rounding, no overflow.  This is the
-only file that touches OpenDP.  docs/proofs/noise.md says what the difference to a Gaussian costs.
+A release adds unit Gaussian noise on the lattice of multiples of 2⁻⁵², or discrete Laplace noise on the
+integers.  A sample is handed out as an integer number of steps, to be added to an integer in Python: no
+rounding, no overflow.  This is the only file that touches OpenDP.  docs/proofs/noise.md says what the
+difference to a Gaussian costs, and that Laplace noise has none.
 """
 
 from fractions import Fraction
@@ -21,6 +22,9 @@ TV_BOUND = Fraction(1, 20 * 2 ** (2 * LATTICE_BITS))
 LAPLACE_LIMIT = 2**LATTICE_BITS
 """Largest scale of Laplace noise, in steps; a sample leaves int64 with probability below e^(-2047)."""
 
+LAPLACE_LEAST = Fraction(1, 2**12)
+"""Smallest scale of Laplace noise: that of a release of e^4096, which no budget allows."""
+
 
 class NoiseSource(Protocol):
     """Where the noise of a release comes from."""
@@ -38,7 +42,7 @@ class NoiseSource(Protocol):
         """
         ...
 
-    def laplace(self, count: int, scale_units: int) -> list[int]:
+    def laplace(self, count: int, scale: int | Fraction) -> list[int]:
         r"""`count` independent discrete Laplace integers, :math:`P(z)\propto e^{-|z|/scale}`."""
         ...
 
@@ -71,7 +75,7 @@ class ExactNoise:
     simulation = False
 
     def __init__(self) -> None:
-        self._measurements: dict[int, Any] = {}  # OpenDP measurements by Laplace scale; 0 is the Gaussian
+        self._measurements: dict[float, Any] = {}  # OpenDP measurements by Laplace scale; 0 is the Gaussian
 
     def gaussian(self, count: int) -> list[int]:
         """
@@ -99,7 +103,7 @@ class ExactNoise:
             return []
         return [int(value) for value in self._measurements[0]([0] * count)]
 
-    def laplace(self, count: int, scale_units: int) -> list[int]:
+    def laplace(self, count: int, scale: int | Fraction) -> list[int]:
         r"""
         Discrete Laplace noise, :math:`P(z)=\tanh(1/2s)\,e^{-|z|/s}` for scale s.
 
@@ -107,9 +111,10 @@ class ExactNoise:
         ----------
         count : int
             How many; zero gives an empty list.
-        scale_units : int
-            Scale s in steps, from 1 to 2⁵².  An integer answer that one record, added or removed, changes by
-            at most Δ steps (a vector: in L1 norm) is (Δ/s)-DP, up to the clamp.
+        scale : int or Fraction
+            Scale s in steps, from 2⁻¹² to 2⁵²; a rational number that a double holds, so that OpenDP is given
+            it as it is.  An integer answer that one record, added or removed, changes by at most Δ steps (a
+            vector: in L1 norm) is (Δ/s)-DP, up to the clamp.
 
         Returns
         -------
@@ -119,15 +124,15 @@ class ExactNoise:
         Raises
         ------
         BudgetError
-            `count` or `scale_units` is not such an integer.
+            `count` or `scale` is not such a number.
         """
-        _checked_scale(scale_units)
+        exact = _checked_scale(scale)
         if _checked_count(count) == 0:
             return []
-        if scale_units not in self._measurements:
+        if exact not in self._measurements:
             self._measurements = {key: kept for key, kept in self._measurements.items() if key == 0}
-            self._measurements[scale_units] = _opendp_measurement("laplace", scale_units)
-        return [int(value) for value in self._measurements[scale_units]([0] * count)]
+            self._measurements[exact] = _opendp_measurement("laplace", exact)
+        return [int(value) for value in self._measurements[exact]([0] * count)]
 
 
 class SeededNoise:
@@ -155,14 +160,13 @@ class SeededNoise:
         normals = self._rng.standard_normal(_checked_count(count))
         return [round(float(value) * 2**LATTICE_BITS) for value in normals]
 
-    def laplace(self, count: int, scale_units: int) -> list[int]:
+    def laplace(self, count: int, scale: int | Fraction) -> list[int]:
         """`count` discrete Laplace integers: the difference of two geometric ones."""
-        _checked_scale(scale_units)
-        first, second = self._rng.standard_exponential((2, _checked_count(count))) * scale_units
+        first, second = self._rng.standard_exponential((2, _checked_count(count))) * _checked_scale(scale)
         return [int(a) - int(b) for a, b in zip(np.floor(first), np.floor(second), strict=True)]
 
 
-def _opendp_measurement(kind: str, scale: int) -> Any:
+def _opendp_measurement(kind: str, scale: float) -> Any:
     """OpenDP's measurement that adds discrete noise of `scale` to a vector of int64, of any length."""
     import opendp.prelude as dp
 
@@ -179,12 +183,16 @@ def _checked_count(count: int) -> int:
     return count
 
 
-def _checked_scale(scale_units: int) -> None:
+def _checked_scale(scale: int | Fraction) -> float:
+    """The double that is exactly `scale`."""
     if (
-        isinstance(scale_units, bool)
-        or not isinstance(scale_units, int)
-        or not 1 <= scale_units <= LAPLACE_LIMIT
+        isinstance(scale, bool)
+        or not isinstance(scale, int | Fraction)
+        or not LAPLACE_LEAST <= scale <= LAPLACE_LIMIT
+        or Fraction(float(scale)) != scale
     ):
         raise BudgetError(
-            f"the scale of Laplace noise must be an integer from 1 to 2^52 steps, got {scale_units!r}"
+            "the scale of Laplace noise must be an integer or a Fraction that a double holds, from 2^-12 to "
+            f"2^52 steps, got {scale!r}"
         )
+    return float(scale)

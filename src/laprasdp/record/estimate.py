@@ -23,7 +23,7 @@ class Estimate:
         In squared records.
     source : str
         Where the answer comes from; "mixed" for a sum over several of these.
-    law : {"gaussian", "laplace"}
+    law : {"gaussian", "laplace", "geometric"}
     parts : float
         Of how many Laplace variables the error is the sum.
     """
@@ -57,8 +57,8 @@ def joined(old: Estimate | None, new: Estimate) -> Estimate:
     Returns
     -------
     Estimate
-        Their mean by inverse variances, unbiased and of least variance.  Laplace errors are taken for
-        Laplace variables of the same variance and kurtosis.
+        Their mean by inverse variances, unbiased and of least variance.  Laplace errors, on the integers or
+        not, are taken for Laplace variables of the same variance and kurtosis.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def joined(old: Estimate | None, new: Estimate) -> Estimate:
         return new
     share = old.variance / (old.variance + new.variance)  # of the new one
     variance = share * new.variance
-    pairs = ((one, part) for one, part in ((old, 1 - share), (new, share)) if one.law == "laplace")
+    pairs = ((one, part) for one, part in ((old, 1 - share), (new, share)) if one.law != "gaussian")
     excess = math.fsum((part**2 * one.variance) ** 2 / one.parts for one, part in pairs)
     law: Law = "laplace" if excess else "gaussian"
     value = (1 - share) * old.value + share * new.value

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +21,22 @@ from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
-from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.record.estimate import Estimate
+from laprasdp.record.functions import (
+    Form,
+    read_queries,
+    read_query,
+    shape_of,
+    typed,
+    write_queries,
+    write_query,
+)
 from laprasdp.record.integers import (
-    read_array,
     read_integer,
     read_integers,
-    read_labels,
     write_integer,
     write_integers,
-    write_labels,
 )
 from laprasdp.strategy.clipped import Clipped
 from laprasdp.strategy.drawn import Drawn, DrawnPart
@@ -41,11 +46,11 @@ from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT, GROUPED, AGAIN = 1, 2, 3
-"""Version of a ledger; those that an entry states of itself where it holds groups, or was measured again."""
-
-Form = dict[str, Any]
-_Wanted = TypeVar("_Wanted")
+FORMAT, GROUPED, AGAIN, WHOLE = 1, 2, 3, 4
+"""
+Version of a ledger; those that an entry states of itself where it holds groups, was measured again, or has
+Laplace noise on the whole numbers.
+"""
 
 _ESTIMATE = {field.name for field in fields(Estimate)}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -88,7 +93,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) not in (GROUPED, AGAIN):
+        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
@@ -96,8 +101,11 @@ def read_entry(text: str, domain: Domain) -> Kept:
         stamp = Stamp(at, _text_or_none(form["analyst"]), _text_or_none(form["statement"]))
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
-            raise ValueError("an entry states format 3 where it was measured again, 2 where it holds groups")
-        return Kept(_typed(form["position"], int), stamp, entry)
+            raise ValueError(
+                "an entry states format 4 where noise is geometric, 3 where it was measured again, 2 where "
+                "it holds groups"
+            )
+        return Kept(typed(form["position"], int), stamp, entry)
     except (
         ArithmeticError, AttributeError, LaprasError, LookupError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
@@ -110,81 +118,23 @@ def kind_of(entry: Entry) -> str:
     return type(entry).__name__.lower()
 
 
-def write_query(query: Query) -> Form:
-    """
-    A function of the cells: ``classes`` of each attribute's levels, and a weight for each tuple of classes.
-
-    ``weights`` are in C order of ``shape``; its axes are the named attributes, in the order of the domain.
-    """
-    return {
-        "classes": {
-            name: write_labels(labels) for name, labels in zip(query.names, query.steps, strict=True)
-        },
-        "shape": list(query.weights.shape),
-        "weights": write_integers(query.weights.reshape(-1)),
-    }
-
-
-def read_query(form: Form, domain: Domain) -> Query:
-    """The same function of the cells, its classes neither merged nor numbered again."""
-    axes = tuple(sorted(domain.axis(name) for name in form["classes"]))
-    labels = []
-    for axis in axes:
-        name = domain.names[axis]
-        labels.append(read_labels(form["classes"][name], name, domain.shape[axis]))
-    weights = read_array(form["weights"]).reshape(_shape(form))
-    if weights.ndim < len(labels) or weights.shape[len(labels) :] != (1,) * (weights.ndim - len(labels)):
-        raise LedgerError("weights have an axis for each attribute")
-    if any(int(column.max()) >= size for column, size in zip(labels, weights.shape, strict=True)):
-        raise LedgerError("a class has no weight")
-    weights.setflags(write=False)
-    return Query.over(domain, axes, tuple(labels), weights)
-
-
 def _stated(entry: Entry) -> int | None:
     """The version that an entry states, of what it holds that the first version of the form did not have."""
+    if isinstance(entry, Release) and (entry.measurement.discrete or entry.measurement.scale_bits):
+        return WHOLE
+    if isinstance(entry, Reply) and any(one is not None and one.law == "geometric" for one in entry.answers):
+        return WHOLE
     if isinstance(entry, Reply) and entry.again:
         return AGAIN
     held = entry.measurement if isinstance(entry, Release) else entry
     return GROUPED if isinstance(getattr(held, "queries", None), Groups) else None
 
 
-def write_queries(queries: Sequence[Query]) -> Form:
-    """
-    Queries one by one; or groups of a ``whole`` that is cut ``by`` attributes of so many ``levels``.
-
-    ``places`` are those of the groups in C order of these levels.
-    """
-    if not isinstance(queries, Groups):
-        return {"queries": [write_query(query) for query in queries]}
-    return {
-        "groups": {
-            "whole": write_query(queries.whole),
-            "by": [queries.domain.names[axis] for axis in queries.by],
-            "levels": list(queries.shape),
-            "places": write_integers(queries.places),
-        }
-    }
-
-
-def read_queries(form: Form, domain: Domain) -> tuple[Query, ...] | Groups:
-    """The queries of `write_queries`."""
-    if "groups" not in form:
-        return tuple(read_query(query, domain) for query in _typed(form["queries"], list))
-    groups = form["groups"]
-    whole = read_query(groups["whole"], domain)
-    if whole.canonical().key != whole.key:
-        raise LedgerError("a whole is not written as the only query of its meaning")
-    by = tuple(domain.axis(_typed(name, str)) for name in _typed(groups["by"], list))
-    found = Groups(whole, by, read_array(groups["places"]))
-    if groups["levels"] != list(found.shape) or not len(found):
-        raise LedgerError("there are other groups, or none")
-    return found
-
-
 def write_measurement(measurement: Measurement) -> Form:
     """A strategy on its grid: bits, law and scale of the noise, and its rows or its marginals."""
     form: Form = {"bits": measurement.bits, "law": measurement.law, "scale": write_integer(measurement.scale)}
+    if measurement.scale_bits:
+        form["scale_bits"] = measurement.scale_bits
     if isinstance(measurement, Rows):
         form |= write_queries(measurement.queries)
         if isinstance(measurement.matrix, int):
@@ -207,9 +157,10 @@ def write_measurement(measurement: Measurement) -> Form:
 def read_measurement(form: Form, domain: Domain) -> Measurement:
     """The measurement of `write_measurement`."""
     noise: Any = {
-        "bits": _typed(form["bits"], int),
-        "law": _typed(form["law"], str),
+        "bits": typed(form["bits"], int),
+        "law": typed(form["law"], str),
         "scale": read_integer(form["scale"]),
+        "scale_bits": typed(form.get("scale_bits", 0), int),
     }
     if "drawn" in form:
         return Drawn(domain, tuple(_read_parts(form["drawn"], domain)), **noise)
@@ -246,10 +197,10 @@ def write_charge(charge: Charge) -> Form:
 def read_charge(form: Form, domain: Domain) -> Charge:
     """The charge of `write_charge`."""
     if "amounts" in form:
-        draws, pure = _typed(form["draws"], int), _typed(form["pure"], bool)
+        draws, pure = typed(form["draws"], int), typed(form["pure"], bool)
         return CellCharge(read_query(form["amounts"], domain), draws, pure)
     epsilon, delta = read_integer(form["epsilon"]), read_integer(form["delta"])
-    return BasicCharge(epsilon, delta, _typed(form["draws"], int))
+    return BasicCharge(epsilon, delta, typed(form["draws"], int))
 
 
 def _write_matrix(matrix: Any) -> Form:
@@ -257,7 +208,7 @@ def _write_matrix(matrix: Any) -> Form:
 
 
 def _read_matrix(form: Form) -> Any:
-    return np.array(read_integers(form["values"]), dtype=object).reshape(_shape(form))
+    return np.array(read_integers(form["values"]), dtype=object).reshape(shape_of(form))
 
 
 def _write_factor(factor: Factor) -> Form:
@@ -269,7 +220,7 @@ def _write_factor(factor: Factor) -> Form:
 
 def _read_factor(form: Form, levels: int) -> Factor:
     if "depths" in form:
-        if _typed(form["levels"], int) != levels:
+        if typed(form["levels"], int) != levels:
             raise ValueError("a tree is of another attribute")
         return StrategyTree(
             levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"])
@@ -289,7 +240,7 @@ def _write_parts(measurement: Drawn) -> list[Form]:
 
 
 def _read_parts(form: list[Form], domain: Domain) -> Iterator[DrawnPart]:
-    for one in _typed(form, list):
+    for one in typed(form, list):
         axes = tuple(domain.axis(name) for name in one["set"])
         yield from ((axes, tuple(nodes)) for nodes in _read_matrix(one["nodes"]).tolist())
 
@@ -310,7 +261,7 @@ def _read_release(form: Form, domain: Domain) -> Release:
         tuple(read_integers(form["noisy"])),
         read_charge(form["charge"], domain),
         read_integer(form["allowance"]),
-        _typed(form["opening"], bool),
+        typed(form["opening"], bool),
     )
 
 
@@ -324,8 +275,8 @@ def _write_reply(reply: Reply) -> Form:
 
 
 def _read_reply(form: Form, domain: Domain) -> Reply:
-    answers = tuple(map(_read_answer, _typed(form["answers"], list)))
-    measured, again = _typed(form["measured"], bool), _typed(form.get("again", False), bool)
+    answers = tuple(map(_read_answer, typed(form["answers"], list)))
+    measured, again = typed(form["measured"], bool), typed(form.get("again", False), bool)
     return Reply(read_queries(form, domain), answers, measured, again)
 
 
@@ -335,7 +286,7 @@ def _read_answer(form: Form | None) -> Estimate | None:
     if form.keys() != _ESTIMATE:
         raise ValueError("an answer has other keys")
     for name in ("value", "variance", "parts"):
-        if not math.isfinite(_typed(form[name], float)):
+        if not math.isfinite(typed(form[name], float)):
             raise ValueError(f"{name} is no finite number")
     return Estimate(**form)
 
@@ -345,7 +296,7 @@ def _write_refusal(refusal: Refusal) -> Form:
 
 
 def _read_refusal(form: Form, domain: Domain) -> Refusal:
-    reason, counted = _typed(form["reason"], str), _typed(form["counted"], bool)
+    reason, counted = typed(form["reason"], str), typed(form["counted"], bool)
     return Refusal(read_queries(form, domain), reason, counted)
 
 
@@ -360,23 +311,8 @@ def _read_raise(form: Form, domain: Domain) -> Raise:
     return Raise(Budget(**form["old"]), Budget(**form["new"]))
 
 
-def _typed(value: Any, kind: type[_Wanted]) -> _Wanted:
-    """The value, which is of this type and of no type that merely counts as it."""
-    if type(value) is not kind:
-        raise ValueError(f"{value!r} stands where a {kind.__name__} should")
-    return value
-
-
 def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _typed(value, str)
-
-
-def _shape(form: Form) -> list[int]:
-    """Lengths of axes, none of which is left to be worked out."""
-    shape = _typed(form["shape"], list)
-    if not all(type(size) is int and size > 0 for size in shape):
-        raise ValueError(f"{shape!r} is no shape")
-    return shape
+    return None if value is None else typed(value, str)
 
 
 def _no_number(name: str) -> Any:

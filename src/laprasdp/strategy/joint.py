@@ -17,9 +17,10 @@ from laprasdp.queries.query import Query
 from laprasdp.queries.runs import Runs, runs_of
 from laprasdp.strategy.background import range_moment
 from laprasdp.strategy.clipped import quantize_clipped
-from laprasdp.strategy.measurement import Rows, quantize
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.optimize import optimize, optimize_gram
 from laprasdp.strategy.search import search_strategy
+from laprasdp.strategy.strength import quantize
 from laprasdp.strategy.threads import blas_threads
 from laprasdp.strategy.tree import SHORT
 

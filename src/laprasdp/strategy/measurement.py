@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
-from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
-from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS, NoiseSource
+from laprasdp.privacy.budget import MU_BITS
+from laprasdp.privacy.law import Law
+from laprasdp.privacy.noise import LATTICE_BITS, NoiseSource
 from laprasdp.queries.columns import Columns
-from laprasdp.queries.groups import Groups, gathered
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.marginal import Read
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
@@ -31,6 +32,8 @@ from laprasdp.strategy.threads import blas_threads
 
 GRID_BITS = 24
 """Bits of an optimised strategy's grid: fine enough to lose nothing, coarse enough for int64."""
+
+_ANY = 2**20  # a scale from which on whole numbers are as good as any
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,15 @@ class Measurement(ABC):
     law : {"gaussian", "laplace"}
         Noise on each row: unit Gaussian on the lattice 2⁻⁵²; or discrete Laplace of `scale` grid steps.
     scale : int
-        Scale of Laplace noise in steps of the grid; 0 for Gaussian noise.
+        Scale of Laplace noise in steps of 2^-scale_bits of the grid; 0 for Gaussian noise.
+    scale_bits : int
+        Of a scale that is no whole number of steps; `scale` is odd then.
     """
 
     bits: int = field(kw_only=True)
     law: Literal["gaussian", "laplace"] = field(default="gaussian", kw_only=True)
     scale: int = field(default=0, kw_only=True)
+    scale_bits: int = field(default=0, kw_only=True)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self  # nothing changes it
@@ -84,7 +90,22 @@ class Measurement(ABC):
         """Variance of the noise on each of `values`: 1 for unit Gaussian noise."""
         if self.law == "gaussian":
             return 1.0
-        return 1 / (2 * math.sinh(0.5 / self.scale) ** 2) / 4.0**self.bits
+        return 1 / (2 * math.sinh(0.5 / float(self.steps)) ** 2) / 4.0**self.bits
+
+    @property
+    def steps(self) -> Fraction:
+        """Scale of Laplace noise in steps of the grid."""
+        return Fraction(self.scale, 2**self.scale_bits)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the noise is Laplace noise on the whole numbers, and far enough from any number."""
+        return self.law == "laplace" and self.bits == 0 and self.steps < _ANY
+
+    @property
+    def noise_law(self) -> Law:
+        """The law of the noise on each row."""
+        return "geometric" if self.discrete else self.law
 
     def release(self, exact: Sequence[int], noise: NoiseSource) -> tuple[int, ...]:
         """
@@ -108,7 +129,7 @@ class Measurement(ABC):
         numbers is on Python integers.
         """
         if self.law == "laplace":
-            drawn, shift = noise.laplace(len(exact), self.scale), 0
+            drawn, shift = noise.laplace(len(exact), self.steps), 0
         else:
             drawn, shift = noise.gaussian(len(exact)), LATTICE_BITS - self.bits
         return tuple((value << shift) + step for value, step in zip(exact, drawn, strict=True))
@@ -229,7 +250,7 @@ class Rows(Measurement):
             Rows that one privacy unit may have.
         """
         assert isinstance(self.matrix, int)
-        return Fraction(largest_sum(self.queries) * self.matrix * max_rows, self.scale)
+        return largest_sum(self.queries) * self.matrix * max_rows / self.steps
 
     @cached_property
     def decoding(self) -> Floats:
@@ -265,123 +286,12 @@ class Rows(Measurement):
         return self._columns.spread(self.queries[0], amounts)
 
 
-def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -> Rows:
-    """
-    Each query measured by itself, all with one scale, as strongly as `mu_squared` allows.
-
-    Parameters
-    ----------
-    queries : sequence of Query
-        Disjoint queries (the groups of a GROUP BY) share the allowance at no loss.
-    mu_squared : Fraction
-        Largest squared column norm that the release may have, all rows of a unit together.
-    max_rows : int
-        Rows that one privacy unit may have.
-
-    Raises
-    ------
-    BudgetExhausted
-        The allowance is too small to measure anything on the lattice.
-
-    Notes
-    -----
-    With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
-    """
-    together = gathered(queries)
-    largest = Rows(together, 1, bits=LATTICE_BITS).largest_square * max_rows**2
-    return Rows(together, lattice_scale(mu_squared, largest), bits=LATTICE_BITS)
-
-
-def lattice_scale(mu_squared: Fraction, largest: int) -> int:
-    """
-    The largest scale in steps of the lattice whose release is within `mu_squared`.
-
-    Parameters
-    ----------
-    mu_squared : Fraction
-    largest : int
-        Largest squared column norm of what is scaled.
-
-    Raises
-    ------
-    BudgetExhausted
-        It is too small to measure anything on the lattice.
-    """
-    scale = math.isqrt((mu_squared.numerator << 2 * LATTICE_BITS) // (mu_squared.denominator * largest))
-    if scale < 2**8:
-        raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    return scale
-
-
 def largest_sum(queries: Sequence[Query]) -> int:
     """Largest L1 norm of a cell's weights over several queries."""
     if isinstance(queries, Groups):
         return queries.union.sensitivity
     columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
     return int(np.abs(columns).astype(object).sum(axis=0).max())
-
-
-def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1) -> Rows:
-    """
-    Each query measured by itself with discrete Laplace noise, as strongly as ε allows.
-
-    Parameters
-    ----------
-    queries : sequence of Query
-    epsilon_units : int
-        ε of the whole release, in units of 2⁻⁴⁰.
-    max_rows : int
-        Rows that one privacy unit may have.
-
-    Raises
-    ------
-    BudgetExhausted
-        ε is too small for the lattice.
-
-    Notes
-    -----
-    **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
-    """
-    if epsilon_units <= 0:
-        raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    exact = largest_sum(queries) * max_rows * 2**EPSILON_BITS
-    bits = max(0, min(GRID_BITS, 50 - (exact // epsilon_units).bit_length()))
-    scale = -((-exact << bits) // epsilon_units)
-    if scale > LAPLACE_LIMIT:
-        raise BudgetExhausted("the allowance left for this query is too small to measure it")
-    return Rows(gathered(queries), 2**bits, bits=bits, law="laplace", scale=scale)
-
-
-def quantize(queries: Sequence[Query], encode: Floats, mu_squared: Fraction, max_rows: int = 1) -> Rows:
-    """
-    An optimised strategy on the grid, scaled to `mu_squared` and never above it.
-
-    Parameters
-    ----------
-    queries : sequence of m Query
-        The workload W.
-    encode : (r, m) float array
-        Y; the strategy is ``A = Y W``, with largest column norm 1.
-    mu_squared : Fraction
-        Largest squared column norm that the release may have, all rows of a unit together.
-    max_rows : int
-        Rows that one privacy unit may have.
-    """
-    limit = math.floor(mu_squared * 2**MU_BITS)
-    target = math.sqrt(mu_squared) / max_rows
-    largest_weight = max(query.sensitivity for query in queries)
-    finer = max(0, math.frexp(largest_weight / max(target, 2.0**-LATTICE_BITS))[1] - 1)
-    bits = min(GRID_BITS + finer, LATTICE_BITS)
-    target *= 2.0**bits
-    for _ in range(8 if target / largest_weight >= 2**10 else 0):
-        scaled = np.rint(encode * target)
-        matrix = np.array([[int(entry) for entry in row] for row in scaled.tolist()], dtype=object)
-        measurement = Rows(tuple(queries), matrix, bits=bits)
-        largest = int(measurement.amounts(max_rows).weights.max())
-        if largest <= limit:
-            return measurement
-        target *= math.sqrt(limit / largest) * (1 - 2.0**-22)
-    raise BudgetExhausted("the allowance left for the predicted queries is too small to measure them")
 
 
 def _exact_product(matrix: npt.NDArray[Any], values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -70,10 +70,10 @@ class Answer(Framed, Numeric):
         What was left after it, in the same unit.
     group : dict
         Attribute to value, for a group of a GROUP BY.
-    law : {"gaussian", "laplace"}
+    law : {"gaussian", "laplace", "geometric"}
         The law of the error.
     parts : float
-        Of how many Laplace variables it is the sum.
+        Of how many Laplace variables it is the sum; geometric ones are whole numbers.
     simulated : bool
         The noise was seeded, so nothing is protected.
     released : tuple of Released
@@ -127,6 +127,8 @@ class Answer(Framed, Numeric):
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """
         The symmetric interval that covers the true answer with probability `level`, exactly.
+
+        Where errors are whole numbers it is the shortest one with `level` or more.
 
         Parameters
         ----------

@@ -100,7 +100,7 @@ def audit(
     first = open_on(table)
     budget, delta = first.budget, first.budget.delta
     claimed_mu = budget.mu if first.accounting == "gaussian" else None
-    if any(_asked(first, query).law == "laplace" for query in statements):  # then all of it is pure
+    if any(_asked(first, query).law != "gaussian" for query in statements):  # then all of it is pure
         claimed_mu, delta = mu_of_pure(budget.epsilon), 0.0
     low, high = (
         np.array([[_asked(one, query).value for query in statements] for one in map(open_on, [each] * runs)])

@@ -28,14 +28,8 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
-from laprasdp.record.format import (
-    read_measurement,
-    read_queries,
-    read_query,
-    write_measurement,
-    write_queries,
-    write_query,
-)
+from laprasdp.record.format import read_measurement, write_measurement
+from laprasdp.record.functions import read_queries, read_query, write_queries, write_query
 from laprasdp.strategy.group_block import GroupBlock
 from laprasdp.strategy.measurement import Measurement
 from laprasdp.strategy.span import Span

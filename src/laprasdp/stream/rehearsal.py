@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ class _Silence:
     def gaussian(self, count: int) -> list[int]:
         return [0] * count
 
-    def laplace(self, count: int, scale_units: int) -> list[int]:
+    def laplace(self, count: int, scale: int | Fraction) -> list[int]:
         return [0] * count
 
 

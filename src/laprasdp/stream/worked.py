@@ -22,12 +22,12 @@ from laprasdp.derive.laws import (
     QuantileLaw,
     RatioLaw,
     RoundedLaw,
+    Tail,
     ValueLaw,
 )
 from laprasdp.derive.quantiles import cumulative, quantile_of
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
-from laprasdp.privacy.law import Law
 from laprasdp.scratch import Scratch, ScratchError
 from laprasdp.sql.result import RELEASED, Block, Formula, Linear, Quantile, Result, Sum
 from laprasdp.sql.syntax import clip
@@ -100,8 +100,7 @@ class _Worked:
         self.result, self.joint = result, joint
         self.values = np.array([0.0 if one is None else one.value for one in joint.estimates])
         self.stds = np.array([0.0 if one is None else math.sqrt(one.variance) for one in joint.estimates])
-        laws = {one.law for one in joint.estimates if one is not None}
-        self.law: Law = "laplace" if "laplace" in laws else "gaussian"
+        self.law = Tail.of(joint.estimates)
         self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
         self.curves: dict[tuple[int, int, int], Floats] = {}
         self.filtered = any(result.select.get(key) for key in ("where_clause", "qualify"))
