@@ -108,7 +108,8 @@ def test_an_interval_of_a_quantile_covers_at_least_at_its_level(share: float, sc
     noise = rng.normal(0, 4.0, (5_000, 40))
     stds = 4.0 * np.sqrt(np.where(points < 39, 1 + share**2, (1 - share) ** 2))
     laws: list[ValueLaw] = [
-        QuantileLaw(points.tolist(), counts + e - share * (counts[-1] + e[-1]), stds) for e in noise
+        QuantileLaw(points.tolist(), points.tolist(), counts + e - share * (counts[-1] + e[-1]), stds)
+        for e in noise
     ]
     for found, level in zip(coverage(truth, laws), LEVELS, strict=True):
         assert found > level - 0.02, (found, level)

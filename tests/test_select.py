@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 import numpy as np
 import pytest
@@ -133,6 +135,8 @@ ANSWERED = [
     "SELECT COUNT(*) FROM t LEFT JOIN look l ON l.code = lower(t.s) WHERE l.area IS NULL",
     "SELECT COUNT(*) FROM look l JOIN t ON t.s = l.code WHERE l.pop > 3",
 ]
+FILE = Path(__file__).parent / "select.sql"
+ANSWERED += [line for line in FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
 
 
 @pytest.mark.parametrize("text", ANSWERED)
@@ -153,7 +157,7 @@ REFUSED = {
     "SELECT s, a, COUNT(*) FROM t GROUP BY s": "GROUP BY",
     "SELECT COUNT(*) // 2 FROM t": "whole numbers",
     "SELECT COUNT(*) FROM t a, t b": "lookup",
-    "SELECT COUNT(*) FROM t JOIN look l ON l.area = t.s": "key|lookup",
+    "SELECT COUNT(*) FROM t JOIN look l ON l.pop > t.a": "key|lookup",
     "SELECT COUNT(*) OVER () FROM t": "window",
     "SELECT COUNT(a) - COUNT_IF(a = NULL) FROM t": "never true or false",
     "SELECT COUNT_IF(NULL) / 2.0 FROM t": "never true or false",
@@ -162,7 +166,11 @@ REFUSED = {
     "SELECT w * 2, COUNT(*) FROM t GROUP BY w": "bins",
     "SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t)": "subquery",
     "SELECT COUNT(*) FROM t WHERE a = (SELECT 1)": "subquery",
-    "SELECT (SELECT COUNT(*) FROM t)": "FROM",
+    "SELECT COUNT(*) FROM t WHERE a > (SELECT AVG(a) FROM t)": "ask it first",
+    "SELECT COUNT(*) FROM t RIGHT JOIN look ON s = code": "rows of the lookup",
+    "SELECT COUNT(*) FROM t JOIN (SELECT 'x' AS z FROM look) q ON s = q.z": "several rows",
+    "SELECT COUNT(*) FROM t LEFT JOIN look ON s = code AND a > pop": "its own columns",
+    "SELECT * FROM look": "public",
     "SELECT STRING_AGG(s, ',') FROM t": "private",
     "SELECT COUNT(*) FROM read_csv('x')": "the table is t|table function",
     "SELECT a, n, s, d, f, w, COUNT(*) FROM t GROUP BY ALL": "10,000",

@@ -51,6 +51,9 @@ MAX_VISITS = 100_000_000
 MAX_GROUPS = 10_000
 """Groups of a GROUP BY, empty ones included; a statement with more is refused."""
 
+MAX_CURVES = 2_000
+"""Counts that all quantiles of a statement are read off; beyond, every second value is counted, or fewer."""
+
 MAX_GROUP_WORK = 200_000_000
 """Numbers that all groups of a GROUP BY hold together; a statement with more is refused."""
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from laprasdp.cli.show import price, records, shorten
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Asking, Told
-from laprasdp.stream.resultset import ResultRow, ResultSet
+from laprasdp.stream.resultset import Figure, ResultRow, ResultSet
 
 Format = Literal["json", "csv", "text"]
 Post = Literal["nonnegative", "rounded", "consistent"]
@@ -140,7 +140,12 @@ def _spelled(row: ResultRow, name: str, level: float) -> str:
     if name in row.group:
         key = row.group[name]
         return "NULL" if key is None else str(key).lower() if isinstance(key, bool) else str(key)
-    figure = row.columns[name]
+    return _figure(row.columns[name], level)
+
+
+def _figure(figure: Figure, level: float) -> str:
+    if figure.parts:
+        return f"[{'; '.join(_figure(part, level) for part in figure.parts)}]"
     if not isinstance(figure.value, float | int):
         return "NULL" if figure.value is None else str(figure.value)
     low, high = figure.interval(level)

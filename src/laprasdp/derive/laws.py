@@ -233,6 +233,9 @@ class QuantileLaw:
     ----------
     points : sequence of float
         Ascending.
+    lows : sequence of float
+        The least value that is counted at each point and at none before: the point itself, unless several
+        values are counted together.
     above : (k,) array
         :math:`D(v)=F(v)-p\,n` as released, for each point v.
     stds : (k,) array
@@ -241,9 +244,10 @@ class QuantileLaw:
 
     Notes
     -----
-    The true quantile is the least v with :math:`D(v)\ge 0`.  The interval begins at the first point where D
-    is not below 0 with confidence, and ends at the last whose predecessor is not above 0 with confidence: it
-    misses the quantile only if D errs there, or at the point before, beyond one end of its own interval.
+    The true quantile is the least v with :math:`D(v)\ge 0`.  The interval begins at the low end of the first
+    point where D is not below 0 with confidence, and ends at the last whose predecessor is not above 0 with
+    confidence: it misses the quantile only if D errs there, or at the point before, beyond one end of its own
+    interval.
 
     References
     ----------
@@ -251,6 +255,7 @@ class QuantileLaw:
     """
 
     points: Sequence[float]
+    lows: Sequence[float]
     above: Floats
     stds: Floats
     law: Tail = GAUSSIAN
@@ -274,7 +279,7 @@ class QuantileLaw:
         if not len(may):
             return UNBOUNDED
         last = int(before[-1]) + 1 if len(before) else 0
-        return float(self.points[int(may[0])]), float(self.points[min(last, len(self.points) - 1)])
+        return float(self.lows[int(may[0])]), float(self.points[min(last, len(self.points) - 1)])
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def quantile_of(
     *,
     continuous: bool,
     slack: float = 0.0,
+    lows: Floats | None = None,  # (k,)
 ) -> float:
     """
     What DuckDB's QUANTILE_DISC or QUANTILE_CONT says of values with these cumulative counts.
@@ -51,6 +52,9 @@ def quantile_of(
     slack : float
         How far noise may move ``share`` times the count: the place is not rounded up for less, up to 1/2.
 
+    lows : (k,) array, optional
+        The least value that is counted at each point: between the two the place decides.
+
     Returns
     -------
     float
@@ -66,13 +70,19 @@ def quantile_of(
     if whole < 0.5:
         return math.nan
     if not continuous:
-        return _value_at(points, counts, max(math.ceil(share * whole - min(slack, 0.5)) - 1, 0))
+        index = max(math.ceil(share * whole - min(slack, 0.5)) - 1, 0)
+        return _value_at(points, points if lows is None else lows, counts, index)
     place = max(share * (whole - 1), 0.0)
-    low, high = (_value_at(points, counts, one) for one in (math.floor(place), math.ceil(place)))
+    low, high = (
+        _value_at(points, points if lows is None else lows, counts, one)
+        for one in (math.floor(place), math.ceil(place))
+    )
     return low + (high - low) * (place - math.floor(place))
 
 
-def _value_at(points: Floats, counts: Floats, index: int) -> float:
+def _value_at(points: Floats, lows: Floats, counts: Floats, index: int) -> float:
     """The value at a place, from 0, among all in order."""
-    place = int(np.searchsorted(counts, index + 0.5, side="left"))
-    return float(points[min(place, len(points) - 1)])
+    step = min(int(np.searchsorted(counts, index + 0.5, side="left")), len(points) - 1)
+    before = float(counts[step - 1]) if step else 0.0
+    inside = min(max((index + 0.5 - before) / max(float(counts[step]) - before, 1.0), 0.0), 1.0)
+    return float(lows[step] + (points[step] - lows[step]) * inside)

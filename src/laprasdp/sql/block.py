@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_GROUPS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Tree, children, quoted, same
-from laprasdp.sql.forms import constant_of, form_of
+from laprasdp.sql.forms import column_form, constant_of
 from laprasdp.sql.grouping import GroupingSet, grouped, keys_table
 from laprasdp.sql.image import Images, axis_of
-from laprasdp.sql.measured import AGGREGATES, Measured
+from laprasdp.sql.measured import Measured
+from laprasdp.sql.moments import AGGREGATES
 from laprasdp.sql.predicate import folded
 from laprasdp.sql.relation import Names, SelectRows
-from laprasdp.sql.result import GROUP, RELEASED, Block
+from laprasdp.sql.result import RELEASED, Block
 from laprasdp.sql.scalar import check_scalar
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import TRUE
@@ -65,8 +66,11 @@ class Blocks:
         self._selects: list[Tree] = []
         self._places: dict[Query, int] = {}
         self._groups = 0
+        self.subquery: Callable[[Tree], SelectRows | None] = _refused
 
-    def add(self, node: Tree, rows: SelectRows, labels: Sequence[str] | None) -> frozenset[str]:
+    def add(
+        self, node: Tree, rows: SelectRows, labels: Sequence[str] | None
+    ) -> tuple[frozenset[str], dict[str, Tree]]:
         """
         Have the aggregates of a SELECT measured, and let it select from what is released.
 
@@ -83,6 +87,8 @@ class Blocks:
         -------
         frozenset of str
             The folded names of its columns that are no public function of its keys.
+        dict of folded name to Tree
+            Its columns over what is released.
         """
         found = _Block(self, node, rows, labels)
         block = found.block(self._places, self._groups)
@@ -95,38 +101,24 @@ class Blocks:
         found.rewrite(f"{RELEASED}{len(self._blocks)}")
         self._blocks.append(block)
         self._selects.append(node)
-        return found.noisy
+        columns = zip(map(folded, found.titles), found.selected, strict=True)
+        return found.noisy, dict(columns)
 
     def made(self) -> tuple[tuple[Query, ...], tuple[Block, ...]]:
         """The distinct queries of all blocks, and the blocks."""
         return tuple(self._places), tuple(self._blocks)
 
-    def mark(self, tree: Tree) -> bool:
-        """
-        Let every row of a statement end in the number of its group.
-
-        Returns
-        -------
-        bool
-            False, and nothing changes, where its rows are not the groups of its blocks.
-        """
-        parts, selects = [tree], list[Tree]()
-        while parts:
-            part = parts.pop()
-            if part["type"] == "SET_OPERATION_NODE":
-                parts += part.get("children") or [part["left"], part["right"]]
-            elif not any(part is one for one in self._selects) or _distinct(part):
-                return False
-            else:
-                selects.append(part)
-        for one in selects:
-            one["select_list"].append(self.names.scratch.expression(quoted(GROUP)))
-        return True
+    def reform(self, node: Tree, columns: Sequence[Tree]) -> None:
+        """Let the rows of a block show other columns, as a SELECT from it does."""
+        place = next(place for place, one in enumerate(self._selects) if one is node)
+        block = self._blocks[place]
+        self._blocks[place] = replace(block, forms=tuple(column_form(one, block.slots) for one in columns))
 
 
 class _Block:
     def __init__(self, blocks: Blocks, node: Tree, rows: SelectRows, labels: Sequence[str] | None) -> None:
-        self.names, self.images, self.domain = blocks.names, blocks.images, blocks.domain
+        self.blocks, self.names = blocks, blocks.names
+        self.images, self.domain = blocks.images, blocks.domain
         self.node, self.rows = node, rows
         self.items: list[Tree] = node["select_list"]
         self.aliases: Mapping[str, Tree] = {
@@ -144,13 +136,14 @@ class _Block:
         condition = list(self.rows.conditions)
         if node["where_clause"]:
             condition.append(self.names.resolve(node["where_clause"], self.rows, self.aliases))
-        kept = Query.constant(self.domain, TRUE)
-        for one in condition:
-            kept = kept.combine(
-                self.images.truth(one), lambda a, b: a * 0 + (a + b == 2 * TRUE) * TRUE
-            ).canonical()
+        kept = self._kept(condition)
         images = [self.images.image(key.node) for key in self.keys]
-        self.selected = [self._value(item) for item in self.items]
+        self.selected: list[Tree] = []
+        before_it: dict[str, Tree] = {}  # the aliases that stand before an item, as in DuckDB
+        for item in self.items:
+            self.selected.append(self._value(item, before_it))
+            if item.get("alias"):
+                before_it.setdefault(folded(item["alias"]), item)
         self.having = self._value(node["having"], self.aliases) if node.get("having") else None
         self.qualify = self._value(node["qualify"], self.aliases) if node.get("qualify") else None
         self.modifiers = [self._modifier(one) for one in node.get("modifiers") or ()]
@@ -158,7 +151,7 @@ class _Block:
         groups: list[GroupingSet] = [one for _, one, _ in pairs]
         table = keys_table(images, [(chosen, spots) for chosen, _, spots in pairs], before)
         slots = self.measured.ask(groups, places)
-        forms = tuple(form_of(one, slots) for one in self.selected)
+        forms = tuple(column_form(one, slots) for one in self.selected)
         return Block(table, slots, forms)
 
     def rewrite(self, source: str) -> None:
@@ -230,6 +223,8 @@ class _Block:
                 elif part.get("expression"):
                     part["expression"] = self._value(part["expression"], aliases)
             return made
+        if node["type"] == "GROUPING_FUNCTION":
+            return self._grouping(node)
         key = self._key_of(node)
         if key is not None:
             return self.names.scratch.expression(f'"k{key}"')
@@ -244,9 +239,7 @@ class _Block:
                 "add it there, or leave it out"
             )
         if kind == "SUBQUERY":
-            raise UnsupportedQuery(
-                f"{self._shown(node)}: a subquery is not supported here; use WITH or a subquery in FROM"
-            )
+            return self._subquery(node, aliases)
         check_scalar(node, lambda: self._shown(node))
         made = copy.deepcopy(node)
         for holder, name, part in list(children(made)):
@@ -254,6 +247,35 @@ class _Block:
                 holder[name] = self._value(part, aliases)
         self._check_exact(made, node)
         return made
+
+    def _grouping(self, node: Tree) -> Tree:
+        """GROUPING of keys: a bit for each, 1 where the grouping set has not got it."""
+        keys = [self._key_of(one) for one in node["children"]]
+        if None in keys:
+            raise UnsupportedQuery(f"{self._shown(node)}: GROUPING takes keys of GROUP BY")
+        bits = [f'"g{key}" * {2**place}' for place, key in enumerate(reversed(keys))]
+        return self.names.scratch.expression(" + ".join(bits))
+
+    def _subquery(self, node: Tree, aliases: Mapping[str, Tree] | None) -> Tree:
+        """One number beside the groups, measured with them; or what a released table shows."""
+        made = copy.deepcopy(node)
+        if made.get("child"):
+            made["child"] = self._value(made["child"], aliases)
+        rows = self.blocks.subquery(made)
+        if rows is None:
+            return made
+        inner = _Block(self.blocks, made["subquery"]["node"], rows, None)
+        inner.measured = self.measured.within(self._kept(rows.conditions))
+        return inner._value(inner.items[0])
+
+    def _kept(self, conditions: Iterable[Tree]) -> Query:
+        """Where all conditions are true."""
+        kept = Query.constant(self.domain, TRUE)
+        for one in conditions:
+            kept = kept.combine(
+                self.images.truth(one), lambda a, b: a * 0 + (a + b == 2 * TRUE) * TRUE
+            ).canonical()
+        return kept
 
     def _check_exact(self, made: Tree, node: Tree) -> None:
         """Refuse what DuckDB works out of whole numbers, or of values, and not of what is released."""
@@ -288,21 +310,31 @@ class _Block:
     def _aggregate(self, node: Tree) -> Tree:
         name, shown = str(node["function_name"]), self._shown(node)
         shown = name.upper() + shown.removeprefix(f'"{name}"').removeprefix(name)
+        last = node["children"][-1] if "quantile" in name and node["children"] else {}
+        if last.get("function_name") == "list_value":  # of several shares
+            made = copy.deepcopy(last)
+            made["children"] = [
+                self._aggregate(node | {"children": [*node["children"][:-1], one]})
+                for one in last["children"]
+            ]
+            return made
         arguments = [self.names.resolve(one, self.rows) for one in node["children"]]
         orders = (node.get("order_bys") or {}).get("orders") or []
+        falling = False
         if orders:
-            if (
-                "quantile" not in node["function_name"]
-                or len(orders) != 1
-                or orders[0]["type"] == "DESCENDING"
-            ):
+            if "quantile" not in name or len(orders) != 1:
                 raise UnsupportedQuery(
                     f"{shown}: ORDER BY inside an aggregate is not supported; leave it out"
                 )
             arguments.insert(0, self.names.resolve(orders[0]["expression"], self.rows))
+            falling = orders[0]["type"] == "DESCENDING"
         condition = node.get("filter")
         condition = self.names.resolve(condition, self.rows) if condition else None
-        return self.measured.aggregate(node, arguments, condition, shown)
+        if not falling:
+            return self.measured.aggregate(node, arguments, condition, shown)
+        minus = self.names.scratch.expression("-(x)")  # counted from the other end
+        arguments[0] = minus | {"children": [arguments[0]]}
+        return minus | {"children": [self.measured.aggregate(node, arguments, condition, shown)]}
 
     def _modifier(self, node: Tree) -> Tree:
         made = copy.deepcopy(node)
@@ -340,6 +372,10 @@ class _Block:
         return node
 
 
+def _refused(node: Tree) -> SelectRows | None:
+    raise UnsupportedQuery("a subquery is not supported here; use WITH or a subquery in FROM")
+
+
 def _distinct(node: Tree) -> bool:
     return any(one["type"] == "DISTINCT_MODIFIER" for one in node.get("modifiers") or ())
 
@@ -347,6 +383,6 @@ def _distinct(node: Tree) -> bool:
 def _public(node: Tree) -> bool:
     """Whether an expression over a released table looks at keys and constants alone."""
     names = node.get("column_names")
-    if node.get("class") == "WINDOW" or (names and names[0][:1] == "m"):
+    if node.get("class") in ("WINDOW", "SUBQUERY") or (names and names[0][:1] == "m"):
         return False
     return all(_public(part) for _, _, part in children(node))

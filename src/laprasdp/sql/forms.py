@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from laprasdp.scratch import Tree
-from laprasdp.sql.result import Formula, Linear, Quantile, Sum
+from laprasdp.sql.result import ColumnForm, Formula, Linear, Quantile, Sum
 
 _WHOLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 _NUMBERS = frozenset((*_WHOLE, "DECIMAL", "DOUBLE", "FLOAT"))
@@ -32,6 +32,13 @@ def form_of(node: Tree, slots: Sequence[Sum | Quantile]) -> Formula | int | None
         case "OPERATOR" if node["type"] in ("OPERATOR_COALESCE", "OPERATOR_NULLIF"):
             return form_of(node["children"][0], slots)
     return None
+
+
+def column_form(node: Tree, slots: Sequence[Sum | Quantile]) -> ColumnForm:
+    """What `form_of` says of a column of a result, which may be a list of values."""
+    if node.get("function_name") == "list_value":
+        return tuple(form_of(part, slots) for part in node["children"])
+    return form_of(node, slots)
 
 
 def constant_of(node: Tree) -> Fraction | None:

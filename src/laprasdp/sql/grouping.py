@@ -102,7 +102,7 @@ def _part(weights: Query, inside: Any) -> Query:
 def keys_table(keys: Sequence[Image], sets: Sequence[tuple[Sequence[int], Ints]], before: int) -> pa.Table:
     """
     One row a group: its keys k0, k1, … with NULL where the grouping set has not got it; o0, o1, …, by which
-    they sort; and the number of the group, after `before` others.
+    they sort; g0, g1, …: 1 where it has not got it; and the number of the group, after `before` others.
     """
     columns: dict[str, Any] = {}
     count = sum(places.shape[1] for _, places in sets)
@@ -111,6 +111,8 @@ def keys_table(keys: Sequence[Image], sets: Sequence[tuple[Sequence[int], Ints]]
         for chosen, places in sets:
             here = list(chosen).index(number) if number in chosen else None
             index += [None] * places.shape[1] if here is None else places[here].tolist()
+        missing = [int(number not in chosen) for chosen, places in sets for _ in range(places.shape[1])]
+        columns[f"g{number}"] = pa.array(missing, pa.int64())
         columns[f"k{number}"] = key.values.take(pa.array(index, pa.int64()))
         last = len(key.values) - 1
         null = last >= 0 and not key.values[last].is_valid

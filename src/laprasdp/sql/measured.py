@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,59 +15,16 @@ import pyarrow as pa
 
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
-from laprasdp.limits import MAX_GROUPS, MAX_WEIGHT
+from laprasdp.limits import MAX_CURVES, MAX_GROUPS, MAX_WEIGHT
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, Tree
 from laprasdp.sql.grouping import GroupingSet, group_queries
 from laprasdp.sql.image import Image, Images
+from laprasdp.sql.moments import MEANS, MOMENTS, PAIRS, QUANTILES, REFUSED, SPREADS, SUMS
 from laprasdp.sql.result import Quantile, Sum
 from laprasdp.sql.syntax import clip
 from laprasdp.sql.truth import TRUE, UNKNOWN
-
-_MOMENTS = {
-    "var_samp": "({xx} - {x} * {x} / nullif({n}, 0)) / nullif({n} - 1, 0)",
-    "var_pop": "({xx} - {x} * {x} / nullif({n}, 0)) / nullif({n}, 0)",
-}
-_SPREADS = {
-    "variance": "greatest({var_samp}, 0)",
-    "var_samp": "greatest({var_samp}, 0)",
-    "var_pop": "greatest({var_pop}, 0)",
-    "stddev": "sqrt(greatest({var_samp}, 0))",
-    "stddev_samp": "sqrt(greatest({var_samp}, 0))",
-    "stddev_pop": "sqrt(greatest({var_pop}, 0))",
-}
-_PAIRS = {
-    "covar_pop": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n}, 0)",
-    "covar_samp": "({xy} - {x} * {y} / nullif({n}, 0)) / nullif({n} - 1, 0)",
-    "regr_slope": "({n} * {xy} - {x} * {y}) / nullif({n} * {yy} - {y} * {y}, 0)",
-    "regr_intercept": "({x} * {yy} - {y} * {xy}) / nullif({n} * {yy} - {y} * {y}, 0)",
-    "corr": "greatest(-1, least(1, ({n} * {xy} - {x} * {y}) / nullif("
-    "sqrt(greatest({n} * {xx} - {x} * {x}, 0)) * sqrt(greatest({n} * {yy} - {y} * {y}, 0)), 0)))",
-}
-_QUANTILES = ("median", "quantile", "quantile_disc", "quantile_cont", "approx_quantile")
-_REFUSED = {
-    "min": "its noise would have to hide the one row at the end; QUANTILE_DISC(x, 0.01) comes close",
-    "max": "its noise would have to hide the one row at the end; QUANTILE_DISC(x, 0.99) comes close",
-    "mode": "ask for COUNT(*) with GROUP BY and ORDER BY 2 DESC LIMIT 1",
-    "any_value": "one row's value is private; group by the column",
-    "first": "one row's value is private; group by the column",
-    "last": "one row's value is private; group by the column",
-    "arg_max": "one row's value is private; ask for COUNT(*) with GROUP BY",
-    "arg_min": "one row's value is private; ask for COUNT(*) with GROUP BY",
-    "list": "rows are private; ask for COUNT(*) with GROUP BY",
-    "string_agg": "rows are private; ask for COUNT(*) with GROUP BY",
-    "bool_or": "ask for COUNT_IF",
-    "bool_and": "ask for COUNT_IF and COUNT(*)",
-    "product": "ask for SUM of ln(x)",
-    "approx_count_distinct": "ask for COUNT(*) with GROUP BY, and see which groups are above 0",
-}
-AGGREGATES = frozenset(
-    (
-        *("count", "count_star", "count_if", "countif", "sum", "avg", "mean"),
-        *_SPREADS, *_PAIRS, *_QUANTILES, *_REFUSED,
-    )
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,6 +33,37 @@ class Weighed:
 
     cells: Query
     factor: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """
+    What a quantile is read off.
+
+    Attributes
+    ----------
+    cells : Query
+        Which of `points` the value of a cell is, in their order; -1 where it does not count.
+    points : tuple of numbers
+        Ascending.
+    share : float
+    continuous : bool
+    """
+
+    cells: Query
+    points: tuple[Fraction, ...]
+    share: float
+    continuous: bool
+
+    def steps(self, most: int) -> tuple[list[Weighed], list[int]]:
+        """The counts up to some of the points, at most so many, and which they are: the last is one."""
+        stride = -(-len(self.points) // max(most, 1))
+        chosen = list(range(len(self.points) - 1, -1, -stride))[::-1]
+        inside = self.cells.weights >= 0
+        return [
+            Weighed(self.cells.spread((inside & (self.cells.weights <= one)).astype(np.int64)).canonical())
+            for one in chosen
+        ], chosen
 
 
 @dataclass
@@ -88,15 +76,20 @@ class Measured:
     images : Images
     scratch : Scratch
     domain : Domain
+    kept : Query, optional
+        Where rows are counted, whatever the group: TRUE; without, those of each group are.
     """
 
     images: Images
     scratch: Scratch
     domain: Domain
-    asked: list[Weighed | tuple[list[Weighed], tuple[Fraction, ...], float, bool]] = field(
-        default_factory=list
-    )
-    _places: dict[str, int] = field(default_factory=dict)
+    kept: Query | None = None
+    asked: list[tuple[Weighed | Curve, bool]] = field(default_factory=list)
+    _places: dict[tuple[str, Query | None], int] = field(default_factory=dict)
+
+    def within(self, kept: Query) -> Measured:
+        """The same, for aggregates over all kept rows, which stand beside those of each group."""
+        return replace(self, kept=kept)
 
     def aggregate(self, node: Tree, arguments: Sequence[Tree], condition: Tree | None, shown: str) -> Tree:
         """
@@ -114,23 +107,23 @@ class Measured:
             What a message calls it.
         """
         name = str(node["function_name"]).lower()
-        if name in _REFUSED:
-            raise UnsupportedQuery(f"{shown} cannot be answered: {_REFUSED[name]}")
+        if name in REFUSED:
+            raise UnsupportedQuery(f"{shown} cannot be answered: {REFUSED[name]}")
         if node.get("distinct"):
             raise UnsupportedQuery(
                 f"{shown} cannot be answered: whether a value occurs may hang on one row; "
                 "ask for COUNT(*) with GROUP BY, and see which groups are above 0"
             )
-        if name in _QUANTILES:
+        if name in QUANTILES:
             return self._quantile(name, arguments, condition, shown)
-        wanted = 2 if name in _PAIRS else 0 if name in ("count_star",) else 1
+        wanted = 2 if name in PAIRS else 0 if name in ("count_star",) else 1
         if len(arguments) != wanted:
             raise UnsupportedQuery(f"{shown}: {name} takes {wanted} arguments")
         if name in ("count_star", "count"):
             return self._ref(self._slot("count", arguments, condition, shown))
         if name in ("count_if", "countif"):
             return self._ref(self._slot("count_if", arguments, condition, shown))
-        if name == "sum":
+        if name in SUMS:
             return self._ref(self._slot("sum", arguments, condition, shown))
         return self._moments(name, arguments, condition, shown)
 
@@ -139,37 +132,37 @@ class Measured:
             return f'"m{self._slot(kind, over, condition, shown)}"'
 
         x = arguments[0]
-        if name in _PAIRS:
+        if name in PAIRS:
             y = arguments[1]
-            parts = {
-                "n": slot("count", x, y), "x": slot("sum", x, y), "y": slot("sum", y, x),
-                "xy": slot("product", x, y),
+            wanted: dict[str, tuple[str, Tree, Tree]] = {
+                "n": ("count", x, y), "x": ("sum", x, y), "y": ("sum", y, x),
+                "xy": ("product", x, y), "xx": ("square", x, y), "yy": ("square", y, x),
             }  # fmt: skip
-            if "xx" in _PAIRS[name]:
-                parts["xx"] = slot("square", x, y)
-            if "yy" in _PAIRS[name]:
-                parts["yy"] = slot("square", y, x)
-            return self.scratch.expression(_PAIRS[name].format(**parts))
+            named = {part: slot(*of) for part, of in wanted.items() if f"{{{part}}}" in PAIRS[name]}
+            return self.scratch.expression(PAIRS[name].format(**named))
         parts = {"n": slot("count", x), "x": slot("sum", x)}
-        if name in ("avg", "mean"):
+        if name in MEANS:
             return self.scratch.expression("{x} / nullif({n}, 0)".format(**parts))
         parts["xx"] = slot("square", x)
-        moments = {key: text.format(**parts) for key, text in _MOMENTS.items()}
-        return self.scratch.expression(_SPREADS[name].format(**moments))
+        moments = {key: text.format(**parts) for key, text in MOMENTS.items()}
+        return self.scratch.expression(SPREADS[name].format(**moments))
 
     def _ref(self, slot: int) -> Tree:
         return self.scratch.expression(f'"m{slot}"')
 
     def _slot(self, kind: str, over: Sequence[Tree], condition: Tree | None, shown: str) -> int:
-        key = json.dumps([kind, over, condition], sort_keys=True)
+        key = (json.dumps([kind, over, condition], sort_keys=True), self.kept)
         if key not in self._places:
             weighed = self._weighed(kind, over, shown)
-            if condition is not None:
-                kept = self.images.truth(condition)
-                weighed = Weighed(_kept(weighed.cells, kept), weighed.factor)
+            for truth in self._filters(condition):
+                weighed = Weighed(_kept(weighed.cells, truth), weighed.factor)
             self._places[key] = len(self.asked)
-            self.asked.append(weighed)
+            self.asked.append((weighed, self.kept is not None))
         return self._places[key]
+
+    def _filters(self, condition: Tree | None) -> list[Query]:
+        own = [] if condition is None else [self.images.truth(condition)]
+        return own if self.kept is None else [*own, self.kept]
 
     def _weighed(self, kind: str, over: Sequence[Tree], shown: str) -> Weighed:
         if kind == "count_if":
@@ -212,17 +205,15 @@ class Measured:
             raise UnsupportedQuery(f"{shown}: the share is a number between 0 and 1")
         image = self.images.image(arguments[0])
         numbers = _fractions(image.values, shown)
-        points = [(one, place) for place, one in enumerate(numbers) if one is not None]
-        steps = []
-        for _, place in points:
-            below = image.cells.spread((image.cells.weights <= place).astype(np.int64)).canonical()
-            if condition is not None:
-                below = _kept(below, self.images.truth(condition))
-            steps.append(Weighed(below))
-        if not steps:
+        points = [one for one in numbers if one is not None]  # NULL is the last value
+        if not points:
             raise UnsupportedQuery(f"{shown}: there is no value but NULL")
-        known = [one for one, _ in points]
-        self.asked.append((steps, tuple(known), float(share), name in ("median", "quantile_cont")))
+        places = image.cells.weights
+        cells = image.cells.spread(np.where(places < len(points), places, -1)).canonical()
+        for truth in self._filters(condition):
+            cells = cells.combine(truth, lambda one, held: np.where(held == TRUE, one, -1)).canonical()
+        curve = Curve(cells, tuple(points), float(share), name in ("median", "quantile_cont"))
+        self.asked.append((curve, self.kept is not None))
         return self._ref(len(self.asked) - 1)
 
     def ask(self, sets: Sequence[GroupingSet], places: dict[Query, int]) -> tuple[Sum | Quantile, ...]:
@@ -241,25 +232,34 @@ class Measured:
             They are too many or too much work.
         """
         groups = sum(one.count for one in sets)
-        wanted = groups * sum(1 if isinstance(one, Weighed) else len(one[0]) for one in self.asked)
+        curves = sum(1 if whole else groups for one, whole in self.asked if isinstance(one, Curve))
+        most = max(MAX_CURVES // max(curves, 1), 2)
+        wanted = sum(
+            (1 if whole else groups) * (1 if isinstance(one, Weighed) else min(most, len(one.points)))
+            for one, whole in self.asked
+        )
         if wanted > MAX_GROUPS:
             raise UnsupportedQuery(
                 f"the statement needs {wanted:,} counts of {groups:,} groups; the limit is {MAX_GROUPS:,}: "
                 "group by fewer or coarser keys, or ask for fewer aggregates"
             )
 
-        def placed(weighed: Weighed) -> tuple[int, ...]:
+        def placed(weighed: Weighed, *, whole: bool) -> tuple[int, ...]:
+            if whole:
+                return (places.setdefault(weighed.cells, len(places)),) * groups
             found = [query for one in sets for query in group_queries(weighed.cells, one)]
             return tuple(places.setdefault(query, len(places)) for query in found)
 
         slots: list[Sum | Quantile] = []
-        for one in self.asked:
+        for one, whole in self.asked:
             if isinstance(one, Weighed):
-                slots.append(Sum(placed(one), one.factor))
+                slots.append(Sum(placed(one, whole=whole), one.factor))
                 continue
-            steps, points, share, continuous = one
-            by_step = [placed(step) for step in steps]
-            slots.append(Quantile(tuple(zip(*by_step, strict=True)), points, share, continuous))
+            steps, chosen = one.steps(most)
+            by_step = [placed(step, whole=whole) for step in steps]
+            lows = tuple(one.points[before + 1] for before in [-1, *chosen[:-1]])
+            points = tuple(one.points[at] for at in chosen)
+            slots.append(Quantile(tuple(zip(*by_step, strict=True)), points, one.share, one.continuous, lows))
         return tuple(slots)
 
 
@@ -277,8 +277,8 @@ def _fractions(values: pa.Array, shown: str) -> list[Fraction | None]:
             found.append(Fraction(repr(one) if isinstance(one, float) else one))
         else:
             raise UnsupportedQuery(
-                f"{shown}: it takes numbers, and {clip(repr(one), 40)} is none; "
-                "ask for COUNT(*) with GROUP BY"
+                f"{shown}: it takes numbers, {clip(str(one), 40)} is none; ask for COUNT(*) with GROUP BY "
+                "or make it one: a date by subtracting another, a bin by what is the same on all of it"
             )
     return found
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from laprasdp.errors import UnsupportedQuery
+from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.limits import MAX_DERIVED_TOKENS
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.lookup import Lookup, lookups_of
@@ -108,7 +108,7 @@ def _plainer(first: UnsupportedQuery, second: UnsupportedQuery | RecursionError)
     """Of two refusals the one that says more: that of a construct only says that it is another door's."""
     if isinstance(second, RecursionError) or "DuckDB refuses it" in str(second):
         return first
-    return second if "not supported" in str(first) else first
+    return second if isinstance(first, OtherTable) or "not supported" in str(first) else first
 
 
 def _size(text: str, statement: Statement) -> int:

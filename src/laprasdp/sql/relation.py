@@ -12,7 +12,7 @@ from laprasdp.scratch import Scratch, Tree, children, quoted
 from laprasdp.sql.image import AXIS, DAY, axis_of
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.predicate import folded, nearest
-from laprasdp.sql.scalar import check_scalar
+from laprasdp.sql.scalar import CLOCK, check_scalar, unknown_function
 from laprasdp.sql.syntax import clip
 
 
@@ -77,6 +77,32 @@ class SelectRows:
         return found[0] if found else None
 
 
+@dataclass(frozen=True)
+class PublicRows:
+    """
+    The rows of a lookup, or of a SELECT from one.
+
+    Attributes
+    ----------
+    source : Tree
+        The table of FROM that shows them, of what the scratch keeps.
+    columns : tuple of str
+    alias : str
+    """
+
+    source: Tree
+    columns: tuple[str, ...]
+    alias: str
+
+    def called(self, alias: str, names: Sequence[str] = ()) -> PublicRows:
+        """The same rows under another name."""
+        if names:
+            raise UnsupportedQuery(
+                "new names for the columns of a lookup are not supported; name them with AS"
+            )
+        return replace(self, alias=alias)
+
+
 class Names:
     """
     Puts what names mean in their place.
@@ -103,6 +129,7 @@ class Names:
     ) -> None:
         self.scratch, self.table, self.columns, self.timed = scratch, table, columns, timed
         self.lookups = {folded(name): one for name, one in lookups.items()}
+        self.public: dict[str, PublicRows] = {}
         self._written = 0
 
     def rows(self, alias: str) -> SelectRows:
@@ -160,75 +187,63 @@ class Names:
 
     def unknown(self, names: Sequence[str], rows: SelectRows) -> UnsupportedQuery:
         """The refusal of a name that means nothing."""
+        if folded(names[-1]) in CLOCK:
+            return unknown_function(folded(names[-1]))
         known = list(dict.fromkeys(one.name for one in rows.fields))
         near = nearest(names[-1], known)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(clip(one, 40) for one in known[:20])}"
         return UnsupportedQuery(f"no column {clip('.'.join(names))}; {hint}")
 
-    def lookup(self, node: Tree) -> tuple[str, Lookup] | None:
-        """The lookup that a table of FROM names, and what it is called there."""
+    def lookup(self, node: Tree) -> PublicRows | None:
+        """The lookup that a table of FROM names, under the name that it has there."""
         if node.get("type") != "BASE_TABLE" or node.get("schema_name") not in ("", "main", None):
             return None
-        found = self.lookups.get(folded(node["table_name"]))
-        return None if found is None else (node.get("alias") or node["table_name"], found)
+        name, alias = folded(node["table_name"]), node.get("alias") or node["table_name"]
+        if not node.get("schema_name") and name in self.public:
+            return self.public[name].called(alias)
+        if name not in self.lookups:
+            return None
+        columns = tuple(self.lookups[name].rows.column_names)
+        return PublicRows(self._source(f"{TABLE}{name}"), columns, alias)
 
-    def joined(self, rows: SelectRows, node: Tree) -> SelectRows:
-        """
-        SelectRows with the columns of a lookup beside them.
+    def _source(self, table: str) -> Tree:
+        source: Tree = self.scratch.read(f"SELECT 1 FROM {quoted(table)}")["from_table"]
+        return source
 
-        Parameters
-        ----------
-        rows : SelectRows
-        node : Tree
-            A join whose right side is a lookup.
-        """
-        found = self.lookup(node["right"])
-        kind = node["join_type"]
-        if found is None or kind not in ("INNER", "LEFT") or node.get("ref_type") != "REGULAR":
+    def shown(self, select: Tree) -> PublicRows:
+        """What a SELECT over a lookup shows, as a table of FROM."""
+        source = self.scratch.read("SELECT 1 FROM (SELECT 1) AS q")["from_table"]
+        source["subquery"]["node"] = copy.deepcopy(select)
+        limited = self.scratch.read("SELECT * FROM x LIMIT 0")
+        limited["from_table"] = source
+        return PublicRows(source, tuple(self.scratch.run(limited).column_names), "")
+
+    def narrowed(self, public: PublicRows, conditions: Sequence[Tree]) -> Tree:
+        """The rows of a lookup for which conditions on its own columns hold, as a table of FROM."""
+        if not conditions:
+            return public.source
+        for one in conditions:
+            self._check(one)
+        select = self.scratch.read("SELECT * FROM x WHERE a AND b")
+        select["from_table"] = public.source | {"alias": public.alias}
+        select["where_clause"]["children"] = list(conditions)
+        return self.shown(select).source
+
+    def _check(self, node: Tree) -> None:
+        check_scalar(node, lambda: clip(self.scratch.spell(node)))
+        for _, _, part in children(node):
+            if "class" in part:
+                self._check(part)
+
+    def check_key(self, source: Tree, key: str, public: PublicRows) -> None:
+        """Refuse a lookup that has several rows for one value of what it is joined by."""
+        asked = self.scratch.read(f"SELECT count({quoted(key)}) - count(DISTINCT {quoted(key)}) FROM x")
+        asked["from_table"] = source
+        if self.scratch.run(asked).columns[0][0].as_py():
             raise UnsupportedQuery(
-                "a join takes the table and a declared lookup, by JOIN or LEFT JOIN … ON; "
-                "declare [lookup.name] with its file and key"
+                f"{clip(public.alias)} has several rows of one {clip(key)}; join it by a column whose values "
+                "come once"
             )
-        alias, lookup = found
-        key = self._key(node, rows, alias, lookup)
-        table = f"{TABLE}{folded(node['right']['table_name'])}"
-        used = [folded(one) for one in node.get("using_columns", ())]
-        fields = list(rows.fields)
-        for name in lookup.rows.column_names:
-            where = f"{quoted(table)}.{quoted(lookup.key)} = 0"
-            part = self.scratch.expression(
-                f"(SELECT {quoted(table)}.{quoted(name)} FROM {quoted(table)} WHERE {where})"
-            )
-            part["subquery"]["node"]["where_clause"]["right"] = key
-            fields.append(Field(alias, name, part, folded(name) in used))
-        rows = SelectRows(tuple(fields), rows.conditions)
-        if kind == "LEFT":
-            return rows
-        inside = self.scratch.expression(f"0 IN (SELECT {quoted(lookup.key)} FROM {quoted(table)})")
-        inside["child"] = key
-        return rows.where(inside)
-
-    def _key(self, node: Tree, rows: SelectRows, alias: str, lookup: Lookup) -> Tree:
-        """What the key of a lookup is joined with."""
-        used = node.get("using_columns", ())
-        if used:
-            if len(used) != 1 or folded(used[0]) != folded(lookup.key):
-                raise UnsupportedQuery(f"a lookup is joined by its key, {clip(lookup.key)}")
-            found = rows.field(used)
-            if found is None:
-                raise self.unknown(used, rows)
-            return found.node
-        condition = node.get("condition")
-        if condition and condition["type"] == "COMPARE_EQUAL":
-            for one, other in (("left", "right"), ("right", "left")):
-                names = [folded(part) for part in condition[one].get("column_names", ())]
-                bare = len(names) == 1 and rows.field(names) is None
-                if names and names[-1] == folded(lookup.key) and (bare or names[:-1] == [folded(alias)]):
-                    return self.resolve(condition[other], rows)
-        raise UnsupportedQuery(
-            f"a lookup is joined ON {clip(alias)}.{clip(lookup.key)} = a column or expression of the table, "
-            "and nothing else; put other conditions into WHERE"
-        )
 
     def _subquery(self, node: Tree, rows: SelectRows, aliases: Mapping[str, Tree] | None) -> Tree:
         """A subquery over a lookup, which is public."""
@@ -240,18 +255,19 @@ class Names:
         )
         if found is None or not plain or select["cte_map"]["map"]:
             raise UnsupportedQuery(
-                "a subquery in a condition is not supported, but for SELECT … FROM a lookup WHERE …; "
-                "write the condition itself"
+                "a subquery in a condition on rows is not supported, but for SELECT … FROM a lookup WHERE …; "
+                "ask it first, and write its value into the condition"
             )
-        alias, lookup = found
-        source = select["from_table"]
-        source["table_name"], source["alias"] = f"{TABLE}{folded(source['table_name'])}", alias
+        alias = found.alias
+        select["from_table"] = found.source | {"alias": alias}
         own = SelectRows(
             tuple(
                 Field(alias, name, self.scratch.expression(f"{quoted(alias)}.{quoted(name)}"))
-                for name in lookup.rows.column_names
+                for name in found.columns
             )
         )
+        if "EXISTS" in made["subquery_type"]:
+            select["select_list"] = self.scratch.read("SELECT 1")["select_list"]
         both = SelectRows((*own.fields, *(one for one in rows.fields if own.field([one.name]) is None)))
         select["select_list"] = [self.resolve(one, both) for one in select["select_list"]]
         if select.get("where_clause"):

@@ -47,12 +47,15 @@ class Quantile:
         Between 0 and 1.
     continuous : bool
         Between two values it is interpolated, as QUANTILE_CONT does.
+    lows : tuple of numbers
+        The least value that each step counts: its point, unless several values are counted together.
     """
 
     queries: tuple[tuple[int, ...], ...]
     points: tuple[Fraction, ...]
     share: float
     continuous: bool
+    lows: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,10 @@ class Formula:
     digits: int | None = None
 
 
+ColumnForm = Formula | int | None | tuple[Formula | int | None, ...]
+"""Of a value: in closed form, or the slot of a quantile that is shown as it is; a list has several."""
+
+
 @dataclass(frozen=True)
 class Block:
     """
@@ -116,13 +123,13 @@ class Block:
         One row a group: its keys, "k0", "k1", …
     slots : tuple of Sum or Quantile
         The aggregates, "m0", "m1", …
-    forms : tuple of Formula, int or None
-        Of each column: an int is the slot of a quantile that is shown as it is.
+    forms : tuple of ColumnForm
+        Of each column.
     """
 
     keys: pa.Table
     slots: tuple[Sum | Quantile, ...]
-    forms: tuple[Formula | int | None, ...] = ()
+    forms: tuple[ColumnForm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,10 @@ class Result:
         The same without HAVING, ORDER BY and LIMIT; None where rows are not groups.
     windowed : bool
         A value looks at other groups than its own.
+    narrowed : bool
+        It looks at those alone that HAVING or WHERE left.
+    tables : mapping of name to pa.Table
+        Lookups that what was released is joined with.
     """
 
     select: Tree
@@ -166,3 +177,5 @@ class Result:
     outputs: tuple[Output, ...]
     unfiltered: Tree | None
     windowed: bool
+    narrowed: bool = False
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from laprasdp.errors import UnsupportedQuery
@@ -48,6 +49,10 @@ FUNCTIONS = frozenset(
             "unicode",
             "chr",
             "strip_accents",
+            "lpad",
+            "rpad",
+            "format",
+            "printf",
         ),
         *("date_trunc", "datetrunc", "date_part", "datepart", "date_diff", "datediff", "date_sub", "datesub"),
         *("strftime", "year", "quarter", "month", "week", "weekofyear", "day", "dayofmonth", "dayofweek"),
@@ -57,8 +62,15 @@ FUNCTIONS = frozenset(
         *("to_minutes", "to_seconds", "strptime", "try_strptime"),
     )
 )
+_WIDTHS = {"lpad": 1, "rpad": 1, "format": 0, "printf": 0}
+"""Functions that lengthen a text by what a constant says, and its place among their arguments."""
+_FORMAT = 200
+"""Characters of a format at most."""
 _JOINS = frozenset(("||", "concat", "concat_ws"))
 _ENDLESS = 2**62
+CLOCK = frozenset(
+    ("now", "today", "current_date", "current_time", "current_timestamp", "get_current_timestamp")
+)
 CLASSES = frozenset(
     ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST")
 )
@@ -131,9 +143,20 @@ def growth(node: Tree, *, inside: bool = False) -> int:
             return _ENDLESS
         if name == "regexp_replace" or len(new) > len(old):
             found = 2 * (len(new) + 1)  # in the place of all that is found, and once between all letters
+    elif name in _WIDTHS:
+        found = _width(node, _WIDTHS[name])
     for _, _, part in children(node):
         found = min(found * growth(part, inside=joins), _ENDLESS)
     return found
+
+
+def _width(node: Tree, place: int) -> int:
+    """What a function adds that is given a width as a number, or in a format."""
+    parts = [part for _, _, part in children(node)]
+    given = _constant(parts[place]) if place < len(parts) else None
+    if given is None or len(given) > _FORMAT or "*" in given or re.search(r"\{[^}]*\{", given):
+        return _ENDLESS
+    return len(parts) * len(given) + sum(map(int, re.findall(r"\d+", given))) + 1
 
 
 def _leaves(node: Tree) -> int:
@@ -152,6 +175,8 @@ def _constant(node: Tree) -> str | None:
 
 def unknown_function(name: str) -> UnsupportedQuery:
     """The refusal of a function that is not listed."""
+    if name in CLOCK:
+        return UnsupportedQuery(f"{clip(name)} hangs on the clock, not on a row; write the date itself")
     near = nearest(name, sorted(FUNCTIONS))
     hint = f"did you mean {near}?" if near else "the page 'What may be asked' lists those that are"
     return UnsupportedQuery(f"the function {clip(name)} is not supported here; {hint}")

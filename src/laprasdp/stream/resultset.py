@@ -23,13 +23,16 @@ class Figure(Numeric):
 
     Attributes
     ----------
-    value : float, str, bool or None
+    value : float, str, bool, list or None
         None is NULL.
     law : ValueLaw
+    parts : tuple of Figure
+        Those of a list, which has no law of its own.
     """
 
     value: Any
     law: ValueLaw
+    parts: tuple[Figure, ...] = ()
 
     @property
     def std(self) -> float | None:
@@ -51,7 +54,12 @@ class Figure(Numeric):
         return math.nan if self.value is None else float(self.value)
 
     def row(self, level: float = 0.95) -> dict[str, Any]:
-        """The value as plain data; an infinite end is None."""
+        """The value as plain data; an infinite end is None, and a list has lists."""
+        if self.parts:
+            rows = [one.row(level) for one in self.parts]
+            return {key: [row[key] for row in rows] for key in ("value", "std", "low", "high")} | {
+                "kind": self.kind
+            }
         ends = [None if math.isinf(end) else end for end in self.interval(level)]
         return {"value": self.value, "std": self.std, "low": ends[0], "high": ends[1], "kind": self.kind}
 
@@ -129,9 +137,13 @@ class ResultSet(Framed, Numeric, Sequence[ResultRow]):
             figures = bool(cells) and isinstance(cells[0], Figure)
             found[name] = [one.value for one in cells] if figures else cells
             if figures:
-                found[f"{name} std"] = [one.std for one in cells]
-                found[f"{name} low"] = [one.interval(level)[0] for one in cells]
-                found[f"{name} high"] = [one.interval(level)[1] for one in cells]
+                listed = [[[part.std, *part.interval(level)] for part in one.parts] for one in cells]
+                own = [[one.std, *one.interval(level)] for one in cells]
+                for place, what in enumerate(("std", "low", "high")):
+                    found[f"{name} {what}"] = [
+                        [part[place] for part in parts] if parts else mine[place]
+                        for parts, mine in zip(listed, own, strict=True)
+                    ]
         return found
 
     def __float__(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -29,7 +30,7 @@ from laprasdp.derive.quantiles import cumulative, quantile_of
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
 from laprasdp.scratch import Scratch, ScratchError
-from laprasdp.sql.result import RELEASED, Block, Formula, Linear, Quantile, Result, Sum
+from laprasdp.sql.result import RELEASED, Block, ColumnForm, Formula, Linear, Quantile, Result, Sum
 from laprasdp.sql.syntax import clip
 from laprasdp.stream.resultset import Figure, ResultRow
 
@@ -103,7 +104,6 @@ class _Worked:
         self.law = Tail.of(joint.estimates)
         self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
         self.curves: dict[tuple[int, int, int], Floats] = {}
-        self.filtered = any(result.select.get(key) for key in ("where_clause", "qualify"))
         self._partitions: dict[tuple[int, tuple[int, ...]], dict[tuple[Any, ...], list[int]]] = {}
         self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
         self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
@@ -123,9 +123,7 @@ class _Worked:
                 if output.key:
                     group[name] = _printed(cells[number])
                 else:
-                    figures[name] = Figure(
-                        _plain(cells[number]), self._law(number, place, key, cells[number])
-                    )
+                    figures[name] = self._figure(number, place, key, cells[number])
             rows.append(ResultRow(group, figures))
         return names, tuple(rows)
 
@@ -133,7 +131,7 @@ class _Worked:
         return tuple(cell for cell, output in zip(cells, self.result.outputs, strict=False) if output.key)
 
     def _run(self, select: dict[str, Any], values: Floats) -> pa.Table:
-        tables = {
+        tables = dict(self.result.tables) | {
             f"{RELEASED}{number}": self._released(number, block, values)
             for number, block in enumerate(self.result.blocks)
         }
@@ -154,28 +152,52 @@ class _Worked:
     def _quantile(self, slot: Quantile, group: int, values: Floats) -> float:
         places = list(slot.queries[group])
         counts = cumulative(values[places])
-        points = np.array([float(one) for one in slot.points])
+        points, lows = (np.array([float(one) for one in ends]) for ends in (slot.points, slot.lows))
         slack = 4 * slot.share * float(self.stds[places[-1]])
-        return quantile_of(points, counts, slot.share, continuous=slot.continuous, slack=slack)
+        return quantile_of(points, counts, slot.share, continuous=slot.continuous, slack=slack, lows=lows)
+
+    def _figure(self, column: int, place: int | None, key: tuple[Any, ...], value: Any) -> Figure:
+        if not isinstance(value, list):
+            return Figure(_plain(value), self._law(column, place, key, value))
+        forms: ColumnForm = None
+        if place is not None:
+            block, group = self._group(place)
+            forms = block.forms[column]
+        if not isinstance(forms, tuple) or self.result.narrowed:
+            return Figure([_plain(one) for one in value], NoLaw())
+        parts = tuple(
+            Figure(
+                _plain(one), NoLaw() if form is None or one is None else self._formed(form, block, group, one)
+            )
+            for form, one in zip(forms, value, strict=True)
+        )
+        return Figure([one.value for one in parts], NoLaw(), parts)
+
+    def _group(self, place: int) -> tuple[Block, int]:
+        """The block of a group, and its place there."""
+        number = int(np.searchsorted(self.firsts, place, side="right")) - 1
+        return self.result.blocks[number], place - int(self.firsts[number])
 
     def _law(self, column: int, place: int | None, key: tuple[Any, ...], value: Any) -> ValueLaw:
         if value is None:
             return NoLaw()
         if place is not None:
-            number = int(np.searchsorted(self.firsts, place, side="right")) - 1
-            block, group = self.result.blocks[number], place - int(self.firsts[number])
+            block, group = self._group(place)
             form = block.forms[column]
-            if isinstance(form, int):
-                slot = block.slots[form]
-                assert isinstance(slot, Quantile)
-                return self._quantile_law(slot, group)
             if self.result.windowed and len(block.keys) > MANY:
                 return NoLaw()  # a sum over all groups for each of them
-            if form is not None and not (self.filtered and self.result.windowed):
-                return self._closed(form, block, group, value)
+            if isinstance(form, int | Formula) and not self.result.narrowed:
+                return self._formed(form, block, group, value)
         if self.joint.covariance is None:
             return self._bounded(key, column, value)
         return DrawnLaw(self._drawn(key, column))
+
+    def _formed(self, form: Formula | int, block: Block, group: int, value: Any) -> ValueLaw:
+        if isinstance(form, Formula):
+            return self._closed(form, block, group, value)
+        slot = block.slots[form]
+        assert isinstance(slot, Quantile)
+        return self._quantile_law(slot, group)
 
     def _bounded(self, key: tuple[Any, ...], column: int, value: Any) -> ValueLaw:
         """To first order the largest error that there may be, where the joint law is not known."""
@@ -200,12 +222,18 @@ class _Worked:
             found = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         except (ScratchError, OverflowError):
             return {}
-        return {(cells[-1],) if grouped else self._key(cells): list(map(_number, cells)) for cells in found}
+        keys = [(cells[-1],) if grouped else self._key(cells) for cells in found]
+        often = Counter(keys)
+        return {
+            key: list(map(_number, cells))
+            for key, cells in zip(keys, found, strict=True)
+            if often[key] == 1  # of several rows of one key nothing tells which is which
+        }
 
     def linear_std(self, column: int, block: Block, group: int) -> float | None:
         """The standard deviation of a value that is a linear combination; None of any other."""
         form = block.forms[column] if self.result.unfiltered is not None else None
-        many = self.result.windowed and (self.filtered or len(block.keys) > MANY)
+        many = self.result.narrowed or (self.result.windowed and len(block.keys) > MANY)
         if many or not isinstance(form, Formula) or not form.bottom.fixed:
             return None
         return math.sqrt(self._variance(self._terms(form.top, block, group))) / abs(
@@ -279,7 +307,8 @@ class _Worked:
             terms = {place: 1.0}
             terms[places[-1]] = terms.get(places[-1], 0.0) - slot.share
             stds.append(math.sqrt(self._variance(terms)))
-        return QuantileLaw([float(one) for one in slot.points], above, np.array(stds), self.law)
+        points, lows = ([float(one) for one in ends] for ends in (slot.points, slot.lows))
+        return QuantileLaw(points, lows, above, np.array(stds), self.law)
 
     def _drawn(self, key: tuple[Any, ...], column: int) -> Floats:
         """Draws of a value; none where it has none for some draw."""
