@@ -1,11 +1,14 @@
-"""What the pages show is so: every block of Python and every command is run, and what comes of it compared."""
+"""What the pages show is so: their Python and their commands are run, and what comes of it is compared."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from postgres import Server
 
 import laprasdp as lp
 
@@ -19,11 +22,20 @@ PAGES = [*sorted(DOCS.glob("tutorials/*.md")), *sorted(DOCS.glob("how-to/*.md"))
 NEEDS_POSTGRES = {"postgresql"}
 
 
+@pytest.fixture
+def clinic(postgres: Server) -> Iterator[str]:
+    """The address of a database that is there for one test."""
+    with psycopg.connect(postgres.url, autocommit=True) as server:
+        server.execute("CREATE DATABASE clinic")
+        yield postgres.url.replace("/postgres?", "/clinic?")
+        server.execute("DROP DATABASE clinic WITH (FORCE)")
+
+
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
 def test_what_a_page_shows_is_what_comes_of_it(page: Path, request: pytest.FixtureRequest) -> None:
     names = {}
     if page.stem in NEEDS_POSTGRES:
-        names = {"postgresql://postgres@db.example/postgres": request.getfixturevalue("postgres").url}
+        names = {"postgresql://postgres@db.example/clinic": request.getfixturevalue("clinic")}
     faults, _ = pages.run(page, names)
     assert not faults, "\n".join(faults)
 
