@@ -18,6 +18,7 @@ from laprasdp.cli.options import (
     Analyst,
     ConfigFile,
     Horizon,
+    Host,
     Json,
     LogColumn,
     LogFile,
@@ -26,8 +27,14 @@ from laprasdp.cli.options import (
     LogTable,
     MaxStd,
     Model,
+    NewCap,
+    NewRole,
     OnePeriod,
+    Port,
     Remeasure,
+    Tables,
+    Workers,
+    columns,
     digests,
     is_level,
     records,
@@ -241,6 +248,36 @@ def ask(
     return ask(statement, config, level, wish, priced=price, form=form)
 
 
+@app.command()
+@guarded
+def serve(
+    config: Tables = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve the packaged flights table.")] = False,
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
+) -> int:
+    """Let analysts ask in a browser or over HTTP, and a curator and an auditor watch."""
+    from laprasdp.cli.serve import serve
+
+    return serve(config or [Path("lapras.toml")], demo=demo, host=host, port=port, workers=workers)
+
+
+@app.command()
+@guarded
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")],
+    config: ConfigFile = Path("lapras.toml"),
+    role: NewRole = None,
+    cap: NewCap = None,
+    days: Annotated[float, typer.Option(min=0.01, max=3660, help="Until it expires.")] = 90.0,
+) -> int:
+    """Print a new token for the service: for its first curator, or one who has lost theirs."""
+    from laprasdp.cli.serve import token as made
+
+    return made(config, name, role, cap, days)
+
+
 @budgets.callback(invoke_without_command=True)
 def budget(
     context: typer.Context,
@@ -309,16 +346,6 @@ predict_app = typer.Typer(no_args_is_help=True, help="Learn from a log which sta
 app.add_typer(predict_app, name="predict")
 
 
-def _columns(given: list[str] | None) -> dict[str, str]:
-    from laprasdp.predict.source import NAMES
-
-    columns = dict(one.partition("=")[::2] for one in given or [])
-    for what, name in columns.items():
-        if what not in NAMES or not name:
-            raise typer.BadParameter(f"--column takes {', '.join(NAMES)}, such as query=statement_text")
-    return columns
-
-
 @predict_app.command("fit")
 @guarded
 def predict_fit(
@@ -339,7 +366,7 @@ def predict_fit(
     """Learn from a log of past statements; write the prediction set with expected counts."""
     from laprasdp.cli.predict import Wanted, fit
 
-    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column), multiline)
+    wanted = Wanted(log, config, log_is, horizon, model, table, columns(column), multiline)
     return fit(wanted, count, out, as_json=json)
 
 
@@ -363,5 +390,5 @@ def predict_score(
     """Fit on the past of a log and hold it against what came after; draw the reliability curve."""
     from laprasdp.cli.predict import Wanted, score
 
-    wanted = Wanted(log, config, log_is, horizon, model, table, _columns(column), multiline)
+    wanted = Wanted(log, config, log_is, horizon, model, table, columns(column), multiline)
     return score(wanted, windows, picture, as_json=json)

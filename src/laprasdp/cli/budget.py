@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from laprasdp.cli.begun import declared, read
 from laprasdp.cli.curve import draw_spending
 from laprasdp.cli.periods import overview
 from laprasdp.cli.remaining import left, tell_other_budget
 from laprasdp.cli.show import bar, budget_line, console
 from laprasdp.cli.spent import by_analyst, by_query, by_source, forecast_words, raised_words
 from laprasdp.config import read_config
+from laprasdp.config.begun import declared, read
 from laprasdp.stream.rehearsal import Rehearsal
 from laprasdp.stream.spending import Spending
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.begun import PeriodName, existing
 from laprasdp.cli.show import say
 from laprasdp.config import Config, read_config
+from laprasdp.config.begun import PeriodName, existing
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest
 from laprasdp.ledger.rows import Head

@@ -32,6 +32,16 @@ def digests(heads: list[str] | None) -> list[str]:
     return [head.lower() for head in heads or []]
 
 
+def columns(given: list[str] | None) -> dict[str, str]:
+    from laprasdp.predict.source import NAMES
+
+    columns = dict(one.partition("=")[::2] for one in given or [])
+    for what, name in columns.items():
+        if what not in NAMES or not name:
+            raise typer.BadParameter(f"--column takes {', '.join(NAMES)}, such as query=statement_text")
+    return columns
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 ConfigFile = Annotated[
     Path, typer.Option("--config", "-c", metavar="TOML", help="What is declared about the table.")
@@ -77,3 +87,15 @@ MaxStd = Annotated[
 Remeasure = Annotated[
     bool, typer.Option("--remeasure", help="Buy a better answer, joined to what was shown before.")
 ]
+Tables = Annotated[
+    list[Path] | None,
+    typer.Option("--config", "-c", metavar="TOML", help="What is declared about a table; one each."),
+]
+Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Processes; several need PostgreSQL.")]
+NewRole = Annotated[
+    Literal["analyst", "curator", "auditor", "service"] | None,
+    typer.Option(help="What somebody new may do."),
+]
+NewCap = Annotated[float | None, typer.Option(help="The ε of what may be measured for somebody new.")]
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes one that is free.")]

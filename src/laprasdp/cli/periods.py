@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.begun import read
 from laprasdp.cli.curve import draw_periods
 from laprasdp.cli.remaining import left, tell_other_budget
 from laprasdp.cli.show import bar, console, table
 from laprasdp.cli.spent import by_analyst, by_query, by_source, forecast_words, raised_words
 from laprasdp.config import Config
+from laprasdp.config.begun import read
 from laprasdp.periods.period import Part
 from laprasdp.periods.spent import WindowedSpending
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
-from laprasdp.cli.begun import declared, existing
 from laprasdp.cli.remaining import declared_budget, policy_now
 from laprasdp.cli.show import say
 from laprasdp.config import read_config
+from laprasdp.config.begun import declared, existing
 from laprasdp.errors import ConfigError
 from laprasdp.periods.period import Part
 from laprasdp.privacy.budget import Budget

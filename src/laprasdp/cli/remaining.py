@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from laprasdp.cli.begun import Begun, declared
 from laprasdp.cli.show import progress, say
 from laprasdp.config import Config
+from laprasdp.config.begun import Begun, declared
 from laprasdp.periods.period import Part
 from laprasdp.policy.policy import Policy
 from laprasdp.privacy.budget import Budget

@@ -21,6 +21,7 @@ from laprasdp.config.periods import Windows, read_windows
 from laprasdp.config.place import Place, read_analysts, read_ledger
 from laprasdp.config.predictions import read_count
 from laprasdp.config.section import Section, placed
+from laprasdp.config.serving import Serving, read_serving
 from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.open import on_server
@@ -75,6 +76,8 @@ class Config:
         Periods with a budget each.
     lookups : mapping of name to Lookup
         Public tables that statements may join.
+    serving : Serving
+        How the service runs.
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
     stream : Stream
@@ -99,6 +102,7 @@ class Config:
     caps: Mapping[str, float] = field(default_factory=dict)
     windows: Windows | None = None
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    serving: Serving = field(default_factory=Serving)
 
     def open(self) -> Asking:
         """Open the table and the ledger; nothing is released yet."""
@@ -264,14 +268,16 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
     top.only(
-        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", what="section"
-    )
+        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", "server",
+        what="section",
+    )  # fmt: skip
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
     settings["domain"] = read_domain(top.section("domain"))
     stream = top.section("stream")
     settings |= {"stream": read_stream(stream, path.parent), "prediction_count": read_count(stream)}
     settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
     settings["lookups"] = read_lookups(top.section("lookup"), path.parent)
+    settings["serving"] = read_serving(top.section("server"), path.parent)
     if "ledger" in top:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
     if "windows" in top:

@@ -16,6 +16,7 @@ _SPOKEN: dict[Any, str] = {
     list: "a list",
     (int, float): "a number",
     (int, str): "a whole number or text in quotes",
+    (int, float, str): "a number or text in quotes",
     (list, str): "a list of statements or the name of a file",
 }
 

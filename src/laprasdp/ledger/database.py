@@ -65,6 +65,8 @@ class Database:
         A file for SQLite; or a URL, ``sqlite:///…`` or ``postgresql://user:password@host/name``.
     wait : float
         Seconds to wait for others that are writing.
+    what : str
+        What is kept there, for messages.
 
     Raises
     ------
@@ -72,8 +74,8 @@ class Database:
         It is no address of a known kind.
     """
 
-    def __init__(self, where: str | os.PathLike[str], wait: float) -> None:
-        self._address, self._wait = read_address(where), wait
+    def __init__(self, where: str | os.PathLike[str], wait: float, *, what: str = "the ledger") -> None:
+        self._what, self._address, self._wait = what, read_address(where), wait
         self.name = self._address.name  # the only way it is shown
         self.file = LedgerFile(self.name) if self._address.is_sqlite else None
         self._renew()
@@ -169,12 +171,12 @@ class Database:
             with interruptible():
                 yield
         except LedgerError as error:
-            told = f"the ledger {self.name}: "
+            told = f"{self._what} {self.name}: "
             raise LedgerError(told + str(error).removeprefix(told)) from None
         except (SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
-            raise LedgerError(f"the ledger {self.name}: {self._reason(error)}") from None
+            raise LedgerError(f"{self._what} {self.name}: {self._reason(error)}") from None
         except UnicodeDecodeError:  # SQLite's own message quotes what is damaged
-            raise LedgerError(f"the ledger {self.name}: {_DAMAGED}") from None
+            raise LedgerError(f"{self._what} {self.name}: {_DAMAGED}") from None
 
     def lock_schema(self, connection: Connection) -> None:
         """Let nobody else make tables or datasets until the transaction ends."""
@@ -241,10 +243,10 @@ class Database:
             engine = create_engine(self._address.url, hide_parameters=True, max_overflow=-1, **options)
         except ModuleNotFoundError as error:
             raise LedgerError(
-                f"the ledger {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
+                f"{self._what} {self.name}: install {error.name}, as pip install 'lapras-dp[postgres]' does"
             ) from None
         except (ArgumentError, ValueError):  # which quote what they were given
-            raise LedgerError(f"the ledger {self.name}: {OPTION}") from None
+            raise LedgerError(f"{self._what} {self.name}: {OPTION}") from None
         if self.file is not None:
             file, wait = self.file, self._wait  # a listener that held this object would never let go of it
             event.listen(engine, "do_connect", lambda *_: file.connecting())

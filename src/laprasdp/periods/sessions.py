@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from laprasdp.data.table import Table
@@ -105,6 +106,12 @@ class PeriodSessions:
         self.parts |= {part.period.name: part for part in parts}
         self.each |= {part.period.name: found[part.period.name] for part in parts}
         return reader
+
+    def allot(self, caps: Mapping[str, float]) -> None:
+        """Other caps, in each period and in those to come."""
+        for session in self.each.values():
+            session.allot(caps)
+        self._declaration = replace(self._declaration, caps=caps)
 
     def settle(self, stamp: Stamp, asked: Mapping[str, Statement]) -> dict[str, Settled]:
         """Decide about a statement in each period; all outcomes are kept together, or none."""

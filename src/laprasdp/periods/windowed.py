@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -183,6 +183,11 @@ class WindowedSession(Asking):
         if name not in self._sessions.each:
             raise ConfigError(f"no period of {self._attribute} begins on {name}")
         return self._sessions.each[name]
+
+    def allot(self, caps: Mapping[str, float]) -> None:
+        """Go on with other caps in every period."""
+        with self._lock:
+            self._sessions.allot(caps)
 
     def close(self) -> None:
         """Let go of the ledgers, and of the table if it was opened for it; see `Session.close`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -120,6 +120,9 @@ class Asking(Protocol):
 
     def admit(self, analyst: str | None) -> None:
         """Whether this analyst may ask at all; raises `UnknownAnalyst` otherwise."""
+
+    def allot(self, caps: Mapping[str, float]) -> None:
+        """Go on with other caps, of the ε that may be measured for each analyst; without any, all may ask."""
 
     def plan(self) -> Plan:
         """Expected error of every predicted query and of typical others; no data, no charge."""

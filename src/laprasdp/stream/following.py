@@ -125,6 +125,24 @@ class Following:
         if not (self.life.torn or self.life.closed):
             self._keep(last=True)
 
+    def allot(self, caps: Mapping[str, float]) -> None:
+        """
+        Go on with other caps: everything that is kept is learned again at the next statement.
+
+        Raises
+        ------
+        BudgetError
+            A cap is no ε.
+        LedgerError
+            The session is closed.
+        """
+        with self.lock:
+            self.life.check_open()
+            state = self.state.afresh(caps)
+            self.life.move(Event.DOUBT)
+            self.state, self._saved = state, 0
+            self._key = key_of(state.policy.settings(), caps) if self._key else ""
+
     def doubt(self) -> None:
         """Read all of the ledger again at the next statement: what was learned last may not be in it."""
         with self.lock:

@@ -210,6 +210,10 @@ class Session(Asking):
         """Whether this analyst may ask at all; raises `UnknownAnalyst` otherwise."""
         self.state.admit(analyst)
 
+    def allot(self, caps: Mapping[str, float]) -> None:
+        """Go on with other caps; without any, all may ask.  A cap can only refuse more."""
+        self._following.allot(caps)
+
     @one_thread()
     def ask(
         self,
@@ -285,12 +289,7 @@ class Session(Asking):
         remeasure: bool = False,
     ) -> Price:
         """
-        What a statement would be charged and how exact it would be, if it were asked now; it is not asked.
-
-        Parameters
-        ----------
-        statement, analyst, max_std, remeasure
-            As for `ask`.
+        What a statement would be charged and how exact it would be, if it were asked now by `ask`.
 
         Raises
         ------

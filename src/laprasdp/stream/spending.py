@@ -118,7 +118,7 @@ class Spending:
         self.releases: list[Spent] = []
         self.raises: list[Raised] = []
         for kept in entries:
-            self._learn(kept)
+            self.learn(kept)
 
     @property
     def unit(self) -> str:
@@ -197,7 +197,8 @@ class Spending:
         spent = 0.0 if part is None else part.spent
         return Share(name, count, self._refused[name], spent, self._accounting.epsilon_of(spent))
 
-    def _learn(self, kept: Kept) -> None:
+    def learn(self, kept: Kept) -> None:
+        """Take in the next entry."""
         entry, stamp = kept.entry, kept.stamp
         if isinstance(entry, Release):
             self._release(kept, entry)

@@ -54,10 +54,19 @@ class State:
         """The budget after what was learned."""
         return self.policy.setting.budget
 
-    def afresh(self) -> State:
-        """The state before the first entry."""
+    @property
+    def caps(self) -> dict[str, float]:
+        """The cap of each analyst."""
+        return {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()}
+
+    def afresh(self, caps: Mapping[str, float] | None = None) -> State:
+        """The state before the first entry; with other caps, if some are given."""
         policy = policy_named(self.policy.name, self._settled)
-        return State(policy, {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()})
+        return State(policy, self.caps if caps is None else caps)
+
+    def cap_spent(self, analyst: str) -> float:
+        """The ε, at the budget's δ, of what was measured for an analyst who has a cap."""
+        return self.policy.accounting.epsilon_of(self._caps[analyst][1].spent)
 
     def learned(self) -> dict[str, Any]:
         """What the entries have changed, to be kept beside them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from laprasdp.config import Config
+from laprasdp.config.config import Config
 from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.periods.period import Part

@@ -1,0 +1,99 @@
+"""The tables of the service's accounts, beside those of a ledger; a database gets them by migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    inspect,
+    text,
+)
+
+from laprasdp.errors import LedgerError
+
+REVISION = "1"
+"""The newest migration in `migrations/versions`."""
+VERSION_TABLE = "lapras_accounts_version"
+METADATA = MetaData()
+
+PRINCIPAL = Table(
+    "lapras_principal",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),  # who asks, in the ledger
+    Column("role", Text, nullable=False),
+    Column("cap", Float),  # ε; none is the whole budget
+    Column("active", Boolean, nullable=False),
+    Column("made", Float, nullable=False),  # seconds since 1970, as every time here
+    Column("seen", Float),
+)
+TOKEN = Table(
+    "lapras_token",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("principal", ForeignKey("lapras_principal.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),  # SHA-256; the token itself is kept nowhere
+    Column("made", Float, nullable=False),
+    Column("expires", Float),
+    Column("revoked", Float),
+)
+BROWSER = Table(
+    "lapras_browser",
+    METADATA,
+    Column("digest", Text, primary_key=True),  # of the cookie
+    Column("token", ForeignKey("lapras_token.id"), nullable=False),  # it ends with the token it began with
+    Column("expires", Float, nullable=False),
+)
+REPEATED = Table(
+    "lapras_repeated",
+    METADATA,
+    Column("principal", ForeignKey("lapras_principal.id"), primary_key=True),
+    Column("key", Text, primary_key=True),  # of the client, with the name of the table
+    Column("request", Text, nullable=False),  # its digest
+    Column("entries", Integer, nullable=False),  # of the ledger before it was asked
+    Column("made", Float, nullable=False),
+    Column("answer", Text),  # as it was sent; none while it is asked
+)
+
+
+def is_current(connection: Connection) -> bool:
+    """
+    Whether the tables are there as this version knows them.
+
+    Raises
+    ------
+    LedgerError
+        They are of a newer version.
+    """
+    if VERSION_TABLE not in inspect(connection).get_table_names():
+        return False
+    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    if found is not None and (not str(found).isdigit() or int(found) > int(REVISION)):
+        raise LedgerError(f"they are of schema {found}, which this version does not know: update laprasdp")
+    return bool(found == REVISION)
+
+
+def migration() -> Callable[[Connection], None]:
+    """What brings the tables to the newest revision inside a transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+
+    def upgrade(connection: Connection) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    return upgrade

@@ -1,0 +1,70 @@
+"""What requests hold, checked before anything is done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from laprasdp.service.principal import RoleName
+
+
+def _spelled(text: str) -> str:
+    """A text without halves of characters and NULs, which no database keeps."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the text has half a character in it") from None
+    if "\0" in text:
+        raise ValueError("the text has a NUL in it")
+    return text
+
+
+Spelled = Annotated[str, AfterValidator(_spelled)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    """A request's body: what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class QuestionBody(Body):
+    """A statement, and how exactly it is wanted."""
+
+    statement: Annotated[Spelled, Field(max_length=1_000_000)]
+    max_std: Positive | None = None
+    remeasure: bool = False
+
+
+class RaiseBody(Body):
+    """A raise of the budget; `confirm` is the word "raise", since it weakens what was promised."""
+
+    epsilon: Positive
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    confirm: str
+    period: Spelled | None = None
+
+
+class PrincipalBody(Body):
+    """A principal to be made."""
+
+    name: Annotated[Spelled, Field(min_length=1, max_length=100)]
+    role: RoleName
+    cap: Positive | None = None
+
+
+class ChangeBody(Body):
+    """What changes of a principal."""
+
+    cap: Positive | None = None
+    active: bool | None = None
+
+
+class TokenBody(Body):
+    """A token to be made."""
+
+    principal: Annotated[Spelled, Field(min_length=1, max_length=100)]
+    name: Annotated[Spelled, Field(min_length=1, max_length=100)] = "token"
+    days: Annotated[float, Field(gt=0, le=3660)] | None = 90.0

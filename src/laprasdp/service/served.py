@@ -1,0 +1,215 @@
+"""A served table: its session, its journals and the caps of those who ask; several threads may use it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from laprasdp.config.begun import existing
+from laprasdp.config.config import Config
+from laprasdp.errors import LedgerError
+from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.verify import Finding, damage
+from laprasdp.ledger.verify import verify as verified
+from laprasdp.periods import WindowedSession
+from laprasdp.privacy.budget import Budget
+from laprasdp.service.accounts import Accounts
+from laprasdp.service.journal import Journal, PastStatement, merged
+from laprasdp.service.principal import Principal
+from laprasdp.stream.asking import Account, Asking, Told
+from laprasdp.stream.plan import Plan, make_plan
+from laprasdp.stream.price import Price
+from laprasdp.stream.rehearsal import Rehearsal, rehearse
+from laprasdp.stream.session import Session
+from laprasdp.stream.spending import budget_of
+
+ErrorCurve = list[tuple[float, float | None, float | None]]
+"""ε, and standard deviations with and without predictions."""
+
+
+class ServedTable:
+    """
+    One table behind the service.
+
+    Parameters
+    ----------
+    config : Config
+        With a ledger that lasts.
+    accounts : Accounts
+
+    Notes
+    -----
+    **Privacy.**  Assumes what `Session` assumes.  Guarantees that whoever asks is named in the ledger by the
+    name of the principal, and that nothing beyond what the session and the ledger say is told.  A cap is a
+    quota: the whole budget bounds what all principals see together.
+    """
+
+    def __init__(self, config: Config, accounts: Accounts) -> None:
+        config.kept()
+        self.config, self.accounts = _as_recorded(config.read()), accounts
+        self.name = config.name
+        self.declared = config.budget
+        self.session: Asking = self.config.open()
+        self._lock = threading.RLock()
+        self._caps: dict[str, float] = {}
+        self._journals: dict[str | None, Journal] = {}
+        self._kept: dict[str, tuple[Any, Any]] = {}
+        self._allot()
+
+    def close(self) -> None:
+        """End its session."""
+        self.session.close()
+
+    @property
+    def account(self) -> Account:
+        """What is left of the budget; of the period that has the least."""
+        return self.session.account
+
+    def ask(self, who: Principal, statement: str, *, max_std: float | None, remeasure: bool) -> Told:
+        """Answer a statement of a principal; errors as from `Session.ask`."""
+        self._follow(who)
+        return self.session.ask(statement, analyst=who.name, max_std=max_std, remeasure=remeasure)
+
+    def price(self, who: Principal, statement: str, *, max_std: float | None, remeasure: bool) -> Price:
+        """What it would cost; errors as from `Session.price`."""
+        self._follow(who)
+        return self.session.price(statement, analyst=who.name, max_std=max_std, remeasure=remeasure)
+
+    def cap_of(self, who: Principal) -> tuple[float, float] | None:
+        """The cap of a principal and the ε that is spent of it; None without one, or with periods."""
+        if who.cap is None or not isinstance(self.session, Session):
+            return None
+        self._follow(who)
+        return who.cap, self.session.state.cap_spent(who.name)
+
+    def raise_budget(self, who: Principal, budget: Budget, period: str | None) -> None:
+        """Record a larger budget; errors as from `Session.raise_budget`."""
+        if isinstance(self.session, WindowedSession):
+            self.session.raise_budget(period or "", budget, analyst=who.name)
+        else:
+            assert isinstance(self.session, Session)
+            self.session.raise_budget(budget, analyst=who.name)
+
+    def journals(self) -> Mapping[str | None, Journal]:
+        """The journal of each ledger, up to date."""
+        with self._lock:
+            for name, ledger in self._ledgers().items():
+                if name not in self._journals:
+                    self._journals[name] = Journal(ledger, name)
+            return {name: journal.catch_up() for name, journal in self._journals.items()}
+
+    def history(self, analyst: str | None, text: str = "") -> list[PastStatement]:
+        """The statements of an analyst, or of all, the newest first."""
+        found = [journal.of(analyst, text) for journal in self.journals().values()]
+        return found[0] if len(found) == 1 else merged(found)
+
+    def entries(self) -> int:
+        """How many entries its ledgers have."""
+        return sum(journal.position for journal in self.journals().values())
+
+    def plan(self, *, predictions: bool = True) -> Plan:
+        """The plan before the stream, with the predictions or without; worked out once."""
+        found: Plan = self._once(f"plan {predictions}", None, lambda: self._planned(predictions))
+        return found
+
+    def curve(self) -> ErrorCurve:
+        """Standard deviations with predictions and without, by ε: a quarter to four times the declared."""
+        found: ErrorCurve = self._once("curve", None, self._curve)
+        return found
+
+    def rehearsal(self) -> Rehearsal | None:
+        """What the rest of the budget still buys; None where periods have each a budget."""
+        if not isinstance(self.session, Session):
+            return None
+        found: Rehearsal = self._once("rehearsal", self.entries(), self._rehearsed)
+        return found
+
+    def verify(self) -> dict[str | None, list[Finding]]:
+        """What each ledger is found to have wrong; nothing is the sound of it."""
+        found: dict[str | None, list[Finding]] = {}
+        for name, ledger in self._ledgers().items():
+            try:
+                found[name] = verified(ledger, database=False)
+            except LedgerError as error:
+                found[name] = [Finding(None, str(error))]
+        first = next(iter(found))
+        found[first] = damage(self._ledgers()[first].database) + found[first]
+        return found
+
+    def ledgers(self) -> dict[str | None, SQLLedger]:
+        """The ledgers by period; one of None where the table has none."""
+        return self._ledgers()
+
+    def _ledgers(self) -> dict[str | None, SQLLedger]:
+        session = self.session
+        if isinstance(session, WindowedSession):
+            names = [period.name for period in session.periods]
+            return {name: session.shelf.ledger(f"{session.name}@{name}") for name in names}  # type: ignore[misc]
+        assert isinstance(session, Session)
+        assert isinstance(session.ledger, SQLLedger)
+        return {None: session.ledger}
+
+    def _follow(self, who: Principal) -> None:
+        """Let the session know of a principal, or of a cap, that is new; other processes may have made it."""
+        if self._caps.get(who.name) != self._cap(who):
+            self._allot()
+
+    def _cap(self, who: Principal) -> float:
+        return max(one.budget.epsilon for one in self.session.accounts) if who.cap is None else who.cap
+
+    def _allot(self) -> None:
+        with self._lock:
+            asking = [one for one in self.accounts.principals() if one.asks]
+            caps = {**self.config.caps, **{one.name: self._cap(one) for one in asking}}
+            if caps != self._caps:
+                self.session.allot(caps)
+                self._caps = caps
+
+    def _once(self, name: str, at: Any, work: Any) -> Any:
+        with self._lock:
+            if name not in self._kept or self._kept[name][0] != at:
+                self._kept[name] = (at, work())
+            return self._kept[name][1]
+
+    def _planned(self, predictions: bool) -> Plan:
+        config = self.config.with_budget(self.declared)
+        kinds = True if predictions else self.plan().played
+        return config.plan(predictions=predictions, kinds=kinds)
+
+    def _curve(self) -> ErrorCurve:
+        found = []
+        for step in range(-2, 3):
+            budget = Budget(self.declared.epsilon * 2.0**step, self.declared.delta)
+            stds = []
+            for predictions in (True, False):
+                policy, names = self.config.with_budget(budget).policy_before(predictions=predictions)
+                stds.append(make_plan(policy, names, kinds=False).typical_std)
+            found.append((budget.epsilon, stds[0], stds[1]))
+        return found
+
+    def _rehearsed(self) -> Rehearsal:
+        (ledger,) = self._ledgers().values()
+        entries = list(ledger.since(0))
+        policy, _ = self.config.with_budget(self.account.budget).policy_before()
+        return rehearse(policy, ledger.dataset.settings, entries)
+
+
+def _as_recorded(config: Config) -> Config:
+    """
+    The same with the budget that its ledger was raised to: a curator's act outlives the process.
+
+    What is declared must be a budget that the ledger had; any other is for the session to refuse.
+    """
+    place = config.kept()
+    if config.windows is not None or not place.begun:
+        return config
+    try:
+        (ledger,) = existing(config, None).values()
+        settings, entries = ledger.dataset.settings, list(ledger.since(0))
+    except LedgerError:
+        return config  # which opening will tell
+    had = [Budget(**settings["budget"])]
+    had += [kept.entry.old for kept in entries if hasattr(kept.entry, "old")]
+    ledger.close()
+    return config.with_budget(budget_of(settings, entries)) if config.budget in had else config
