@@ -46,7 +46,7 @@ class Beside:
             values = [one.value for one in joint.estimates if one]
             groups = statement.groups or ((),) * len(values)
             return [(*map(plain, group), value) for group, value in zip(groups, values, strict=True)]
-        names, rows = rows_of(statement.result, joint)
+        names, rows, _ = rows_of(statement.result, joint)
         return [
             tuple(plain(row.group[name] if name in row.group else row.columns[name].value) for name in names)
             for row in rows

@@ -32,7 +32,7 @@ def ours(table: Beside, text: str) -> list[list[Cell]]:
     statement = table.reader.parse(text)
     if statement.result is None:
         return [[(cell, 0.0) for cell in row] for row in table.ours(text)]
-    names, rows = rows_of(statement.result, table.exact(statement))
+    names, rows, _ = rows_of(statement.result, table.exact(statement))
     return [
         [
             (plain(row.group[name]), 0.0)

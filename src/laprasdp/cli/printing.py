@@ -132,7 +132,12 @@ def _table(answer: ResultSet, level: float, number: int | str, width: int | None
     """The rows of a result: each value with the ends of its interval."""
     print(f"{number:>4}  {shorten(answer.query, width)}")
     for row in answer:
-        print("      " + "  ".join([f"{name} = {_spelled(row, name, level)}" for name in answer.names]))
+        belongs = "" if row.belongs is None else f"  (belongs: {_chance(row.belongs)})"
+        spelled = "  ".join([f"{name} = {_spelled(row, name, level)}" for name in answer.names])
+        print(f"      {spelled}{belongs}")
+    if answer.left_out:
+        others = "; ".join(f"{_group(one.group)} ({_chance(one.belongs)})" for one in answer.left_out)
+        print(f"      left out, and may belong: {others}")
     print(f"      {answer.source}, {price(answer.charge)}")
 
 
@@ -152,6 +157,11 @@ def _figure(figure: Figure, level: float) -> str:
     if math.isinf(low) or math.isinf(high):
         return f"{figure.value:,.6g} (unbounded)"
     return f"{figure.value:,.6g} ({low:,.6g} … {high:,.6g})"
+
+
+def _chance(probability: float) -> str:
+    """A probability from some hundred draws: never quite none or all."""
+    return "> 99%" if probability > 0.99 else "< 1%" if probability < 0.01 else f"{probability:.0%}"
 
 
 def _bar(value: float, most: float) -> str:

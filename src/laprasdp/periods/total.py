@@ -95,7 +95,7 @@ def _result(
     remaining: float,
 ) -> ResultSet:
     """The rows of a statement whose answers are not those of its queries."""
-    names, rows = rows_of(result, joint)
+    names, rows, left_out = rows_of(result, joint)
     sources = {"constant" if one is None else one.source for one in joint.estimates}
     each = [(period, part) for found in parts for period, part in found.items()]
     return ResultSet(
@@ -107,6 +107,7 @@ def _result(
         remaining,
         tuple(replace(one, period=period) for period, part in each for one in part.released),
         any(part.simulated for _, part in each),
+        left_out,
     )
 
 

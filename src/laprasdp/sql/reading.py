@@ -20,8 +20,7 @@ from laprasdp.sql.relation import Names, PublicRows, SelectRows
 from laprasdp.sql.result import Output, Result
 from laprasdp.sql.scalar import check_scalar
 from laprasdp.sql.syntax import clip
-from laprasdp.sql.visible import ReleasedRows, over, walk
-from laprasdp.sql.visible import unfiltered as unfiltered_of
+from laprasdp.sql.visible import ReleasedRows, over, rows_of, walk
 
 PUBLIC = frozenset(
     (
@@ -73,10 +72,18 @@ class SelectReading:
             for (name, kind), label in zip(self.outputs, labels, strict=True)
         )
         windowed = any(part.get("class") == "WINDOW" for part in walk(tree))
-        unfiltered, narrowed = unfiltered_of(tree, self._grouped, self.blocks)
+        rows = rows_of(tree, self._grouped, self.blocks)
         queries, blocks = self.blocks.made()
         return queries, Result(
-            tree, blocks, outputs, unfiltered, windowed, narrowed=narrowed, tables=dict(self.tables)
+            tree,
+            blocks,
+            outputs,
+            rows.unfiltered,
+            windowed,
+            rows.narrowed,
+            rows.drawn,
+            rows.chosen,
+            dict(self.tables),
         )
 
     def _node(self, node: Tree, labels: Sequence[str] | None = None) -> Seen:

@@ -12,6 +12,7 @@ from laprasdp.scratch import Tree
 
 RELEASED = "lapras released "
 GROUP = "lapras group"
+DRAW = "lapras draw"
 Multiples = Mapping[int, Fraction]
 """What each query of a statement is multiplied by, by its place."""
 
@@ -168,6 +169,10 @@ class Result:
         A value looks at other groups than its own.
     narrowed : bool
         It looks at those alone that HAVING or WHERE left.
+    drawn : Tree, optional
+        `unfiltered` over tables of many draws; its rows end in their group and the number of the draw.
+    chosen : Tree, optional
+        The same of `select`, where HAVING, QUALIFY, WHERE or LIMIT leave groups out by their values.
     tables : mapping of name to pa.Table
         Lookups that what was released is joined with.
     """
@@ -178,4 +183,6 @@ class Result:
     unfiltered: Tree | None
     windowed: bool
     narrowed: bool = False
+    drawn: Tree | None = None
+    chosen: Tree | None = None
     tables: Mapping[str, pa.Table] = field(default_factory=dict)

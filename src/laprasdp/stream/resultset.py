@@ -75,13 +75,32 @@ class ResultRow:
         Its keys, by the names of their columns.
     columns : dict
         Its values, by theirs.
+    belongs : float, optional
+        The probability that it is among the rows of the truth, where HAVING or LIMIT choose them by values.
     """
 
     group: dict[str, Any]
     columns: dict[str, Figure]
+    belongs: float | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.group[name] if name in self.group else self.columns[name]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """
+    A group that HAVING or LIMIT left out by its values, and that may be among the rows of the truth.
+
+    Attributes
+    ----------
+    group : dict
+    belongs : float
+        The probability that it is.
+    """
+
+    group: dict[str, Any]
+    belongs: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +121,8 @@ class ResultSet(Framed, Numeric, Sequence[ResultRow]):
         As of an `Answer`, for the whole statement.
     released : tuple of Released
     simulated : bool
+    left_out : tuple of LeftOut
+        The groups that may well be rows too.
     """
 
     query: str
@@ -112,6 +133,7 @@ class ResultSet(Framed, Numeric, Sequence[ResultRow]):
     remaining: float
     released: tuple[Released, ...] = ()
     simulated: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -155,11 +177,14 @@ class ResultSet(Framed, Numeric, Sequence[ResultRow]):
         """The rows as plain data, as ``--json`` prints them; they share the charge equally."""
         rest = {"source": self.source, "charge": self.charge / max(len(self.rows), 1)}
         simulated = {"simulated": True} if self.simulated else {}
+        left_out = [{"group": one.group, "belongs": one.belongs} for one in self.left_out]
         return [
             {
                 "query": self.query,
                 "group": row.group,
                 "columns": {name: one.row(level) for name, one in row.columns.items()},
+                **({} if row.belongs is None else {"belongs": row.belongs}),
+                **({"left_out": left_out} if left_out and not place else {}),
                 **rest,
                 "remaining": self.remaining,
                 "released": [] if place else [one.row() for one in self.released],

@@ -94,7 +94,7 @@ class Shown:
 
     def result(self, result: Result) -> ResultSet:
         """The rows of a statement whose answers are not those of its queries."""
-        names, rows = rows_of(result, self.joint)
+        names, rows, left_out = rows_of(result, self.joint)
         sources = {"constant" if one is None else one.source for one in self.joint.estimates}
         return ResultSet(
             self.parsed.text,
@@ -105,6 +105,7 @@ class Shown:
             self.remaining,
             self.released,
             self.simulated,
+            left_out,
         )
 
 

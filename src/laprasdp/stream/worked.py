@@ -26,24 +26,31 @@ from laprasdp.derive.laws import (
     Tail,
     ValueLaw,
 )
-from laprasdp.derive.quantiles import cumulative, quantile_of
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MANY
-from laprasdp.scratch import Scratch, ScratchError
-from laprasdp.sql.result import RELEASED, Block, ColumnForm, Formula, Linear, Quantile, Result, Sum
+from laprasdp.scratch import ScratchError, Tree
+from laprasdp.sql.result import Block, ColumnForm, Formula, Linear, Quantile, Result, Sum
 from laprasdp.sql.syntax import clip
-from laprasdp.stream.resultset import Figure, ResultRow
+from laprasdp.stream.repeated import ReleasedTables
+from laprasdp.stream.resultset import Figure, LeftOut, ResultRow
 
 DRAWS = 400
 """Draws of the joint law for a value without a law in closed form."""
+DRAWN_ROWS = 400_000
+"""Rows of all draws together: of many groups there are fewer draws."""
+LEAST_CHANCE, MOST_LEFT_OUT = 0.01, 20
+"""Groups that are left out are told of where they belong to the rows with this probability; and how many."""
+LEAST_DRAWS = 40
+"""Fewer draws tell no probability."""
 STEPS = 200
 """Answers that are moved one by one for such a value where their joint law is not known."""
-_SCRATCH = Scratch()
 
 
-def rows_of(result: Result, joint: JointEstimate) -> tuple[tuple[str, ...], tuple[ResultRow, ...]]:
+def rows_of(
+    result: Result, joint: JointEstimate
+) -> tuple[tuple[str, ...], tuple[ResultRow, ...], tuple[LeftOut, ...]]:
     """
-    The rows of a result, and the names of its columns.
+    The names of a result's columns, its rows, and the groups that may be rows too.
 
     Parameters
     ----------
@@ -103,58 +110,55 @@ class _Worked:
         self.stds = np.array([0.0 if one is None else math.sqrt(one.variance) for one in joint.estimates])
         self.law = Tail.of(joint.estimates)
         self.firsts = np.cumsum([0, *(len(block.keys) for block in result.blocks)])
-        self.curves: dict[tuple[int, int, int], Floats] = {}
+        self.tables = ReleasedTables(result, self.stds)
         self._partitions: dict[tuple[int, tuple[int, ...]], dict[tuple[Any, ...], list[int]]] = {}
-        self._draws: dict[tuple[Any, ...], list[list[float]]] | None = None
+        self._draws: tuple[int, dict[tuple[Any, ...], list[list[float]]]] | None = None
         self._slopes: list[dict[tuple[Any, ...], list[float]]] | None = None
 
-    def rows(self) -> tuple[tuple[str, ...], tuple[ResultRow, ...]]:
+    def rows(self) -> tuple[tuple[str, ...], tuple[ResultRow, ...], tuple[LeftOut, ...]]:
         found = self._run(self.result.select, self.values)
         names = _different([one.name for one in self.result.outputs])
-        columns = [column.to_pylist() for column in found.columns]
         grouped = self.result.unfiltered is not None
-        rows = []
-        for cells in zip(*columns, strict=True):
-            group: dict[str, Any] = {}
+        belongs = self._memberships()
+        rows, places = [], set[int]()
+        for cells in zip(*(column.to_pylist() for column in found.columns), strict=True):
             figures: dict[str, Figure] = {}
             place = cells[-1] if grouped else None
             key = (place,) if grouped else self._key(cells)
             for number, (name, output) in enumerate(zip(names, self.result.outputs, strict=True)):
-                if output.key:
-                    group[name] = _printed(cells[number])
-                else:
+                if not output.key:
                     figures[name] = self._figure(number, place, key, cells[number])
-            rows.append(ResultRow(group, figures))
-        return names, tuple(rows)
+            chance = None if belongs is None or place is None else belongs.get(place, 0.0)
+            rows.append(ResultRow(self._keys(names, cells), figures, chance))
+            places.add(place if place is not None else -1)
+        return names, tuple(rows), self._left_out(names, belongs or {}, places)
+
+    def _keys(self, names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
+        return {
+            name: _printed(cell)
+            for name, output, cell in zip(names, self.result.outputs, cells, strict=False)
+            if output.key
+        }
+
+    def _left_out(
+        self, names: Sequence[str], belongs: Mapping[int, float], shown: set[int]
+    ) -> tuple[LeftOut, ...]:
+        """The groups that are no rows and may well belong to them, the likeliest first."""
+        others = {place: one for place, one in belongs.items() if place not in shown and one >= LEAST_CHANCE}
+        if not others or self.result.unfiltered is None:
+            return ()
+        table = self._run(self.result.unfiltered, self.values)
+        every = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        found = [
+            LeftOut(self._keys(names, cells), others[cells[-1]]) for cells in every if cells[-1] in others
+        ]
+        return tuple(sorted(found, key=lambda one: -one.belongs)[:MOST_LEFT_OUT])
 
     def _key(self, cells: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(cell for cell, output in zip(cells, self.result.outputs, strict=False) if output.key)
 
-    def _run(self, select: dict[str, Any], values: Floats) -> pa.Table:
-        tables = dict(self.result.tables) | {
-            f"{RELEASED}{number}": self._released(number, block, values)
-            for number, block in enumerate(self.result.blocks)
-        }
-        return _SCRATCH.run(select, tables)
-
-    def _released(self, number: int, block: Block, values: Floats) -> pa.Table:
-        table = block.keys
-        for slot, one in enumerate(block.slots):
-            if isinstance(one, Sum):
-                column = values[list(one.queries)] * float(one.factor)
-            else:
-                column = np.array(
-                    [self._quantile(one, group, values) for group in range(len(block.keys))], dtype=float
-                )
-            table = table.append_column(f"m{slot}", pa.array(column, pa.float64(), from_pandas=True))
-        return table
-
-    def _quantile(self, slot: Quantile, group: int, values: Floats) -> float:
-        places = list(slot.queries[group])
-        counts = cumulative(values[places])
-        points, lows = (np.array([float(one) for one in ends]) for ends in (slot.points, slot.lows))
-        slack = 4 * slot.share * float(self.stds[places[-1]])
-        return quantile_of(points, counts, slot.share, continuous=slot.continuous, slack=slack, lows=lows)
+    def _run(self, select: Tree, values: Floats) -> pa.Table:
+        return self.tables.run(select, values[None, :])
 
     def _figure(self, column: int, place: int | None, key: tuple[Any, ...], value: Any) -> Figure:
         if not isinstance(value, list):
@@ -314,20 +318,56 @@ class _Worked:
         """Draws of a value; none where it has none for some draw."""
         if self._draws is None:
             self._draws = self._draw()
-        found = self._draws.get(key)
-        if found is None or len(found) < DRAWS:
+        count, rows = self._draws
+        found = rows.get(key)
+        if found is None or len(found) < count:
             return np.zeros(0)
         values = np.array([row[column] for row in found], dtype=float)
         return values if np.isfinite(values).all() else np.zeros(0)
 
-    def _draw(self) -> dict[tuple[Any, ...], list[list[float]]]:
-        """The rows of the statement for draws around what was released, by their keys."""
-        assert self.joint.covariance is not None
+    def _draw(self) -> tuple[int, dict[tuple[Any, ...], list[list[float]]]]:
+        """How many draws, and the rows of the statement for draws around what was released, by their keys."""
         found: dict[tuple[Any, ...], list[list[float]]] = {}
+        if self.result.drawn is not None and (draws := self._around()) is not None:
+            try:
+                table = self.tables.run(self.result.drawn, draws, repeated=True)
+                for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                    found.setdefault((cells[-2],), []).append(list(map(_number, cells[:-2])))
+            except (ScratchError, OverflowError):  # it fails for some draw, and maybe for some rows only
+                pass
+            else:
+                return len(draws), found
+        assert self.joint.covariance is not None
+        found = {}
         for values in drawn(self.values, self.joint.covariance, DRAWS):
             for key, row in self._by_key(values).items():
                 found.setdefault(key, []).append(row)
-        return found
+        return DRAWS, found
+
+    def _around(self) -> Floats | None:
+        """(d, m) draws around what was released; None where the joint law is not known."""
+        if self.joint.covariance is None:
+            return None
+        quantiles = any(isinstance(slot, Quantile) for block in self.result.blocks for slot in block.slots)
+        groups = max(int(self.firsts[-1]), 1)
+        count = max(min(DRAWS // (4 if quantiles else 1), DRAWN_ROWS // groups) // 2 * 2, 2)
+        return np.array(list(drawn(self.values, self.joint.covariance, count)))
+
+    def _memberships(self) -> dict[int, float] | None:
+        """
+        The probability that each group is a row, by its place; None where none is left out by its values.
+
+        Notes
+        -----
+        The share of draws around what was released for which DuckDB shows the group.
+        """
+        if self.result.chosen is None or (draws := self._around()) is None or len(draws) < LEAST_DRAWS:
+            return None
+        try:
+            places = self.tables.run(self.result.chosen, draws, repeated=True).columns[-2].to_pylist()
+        except (ScratchError, OverflowError):
+            return None
+        return {place: count / len(draws) for place, count in Counter(places).items()}
 
 
 def _number(value: Any) -> float:
