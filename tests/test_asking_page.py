@@ -11,10 +11,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from exact import Beside
+from exact import Beside, plain
 
 from laprasdp.config.attributes import read_domain
-from laprasdp.config.lookups import read_lookups
+from laprasdp.config.lookups import read_derived, read_lookups
 from laprasdp.config.section import Section
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.sql.reader import Reader
@@ -58,7 +58,12 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Beside:
     database.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?)", rows)
     database.register("states", lookups["states"].rows)
     found = {name: np.array(column) for name, column in level.items()}
-    return Beside(database, found, Reader(domain, "flights", TYPES, lookups=lookups))
+    derived = read_derived(Section("page", tomllib.loads(blocks("toml")[1])).section("derived"))
+    columns = ", ".join(f"{sql} AS {name}" for name, sql in derived.items())
+    database.execute(
+        f"CREATE SCHEMA named; CREATE VIEW named.flights AS SELECT *, {columns} FROM main.flights"
+    )
+    return Beside(database, found, Reader(domain, "flights", TYPES, lookups=lookups, derived=derived))
 
 
 @pytest.mark.parametrize("text", lines("sql"))
@@ -67,6 +72,12 @@ def test_an_example_is_answered_as_duckdb_answers_it(text: str, flights: Beside)
         assert [row[0] for row in flights.ours(text)] == ["[0, 500)", "[500, 1000)", "[1000, 2500)"]
     else:
         flights.check(text, ordered="ORDER BY" in text)
+
+
+@pytest.mark.parametrize("text", lines("derived"))
+def test_a_derived_attribute_stands_where_a_column_may(text: str, flights: Beside) -> None:
+    theirs = flights.database.execute(text.replace("FROM flights", "FROM named.flights")).fetchall()
+    assert flights.ours(text) == [tuple(map(plain, row)) for row in theirs]
 
 
 @pytest.mark.parametrize("text", lines("refused"))

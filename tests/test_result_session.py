@@ -134,6 +134,48 @@ def test_periods_add_up_before_a_ratio_is_taken(rows: pa.Table) -> None:
     assert total[0]["count_star()"].value == pytest.approx(2_000, abs=200)
 
 
+DERIVED = {"month": "date_trunc('month', day)", "big": "a > 2", "late": "big AND month(day) = 2"}
+
+
+def test_derived_attributes_and_lookups_stand_in_every_session(rows: pa.Table) -> None:
+    text = (
+        "SELECT month, area, AVG(a) AS m, COUNT_IF(late) AS n FROM t JOIN look ON code = s "
+        "WHERE big GROUP BY month, area ORDER BY month, area"
+    )
+    given = GIVEN | {"derived": DERIVED, "budget": lp.Budget(20.0, 1e-6)}
+    with lp.open_session(rows, DOMAIN, **given) as session:
+        whole = session.ask(text)
+    session = lp.open_windows(rows, DOMAIN, attribute="day", periods="month", **given)
+    parts = session.ask(text)
+    months, areas = (1, 2), (("east", "x"), ("west", "y"))
+    held = [(row["day"].month, row["s"]) for row in rows.to_pylist() if row["a"] > 2]
+    true = {(month, area): held.count((month, s)) for month in months for area, s in areas}
+    for told in (whole, parts):
+        for row, ((month, area), count) in zip(told, true.items(), strict=True):
+            assert row["month"] == f"2024-0{month}-01 00:00:00"
+            assert row["area"] == area
+            low, high = row["n"].interval(1 - 1e-9)
+            assert low <= (count if month == 2 else 0) <= high
+
+
+@pytest.mark.parametrize(
+    ("derived", "says"),
+    [
+        ({"a": "a + 1"}, "the name of another"),
+        ({"b": "random()"}, "the function random"),
+        ({"b": "nothing + 1"}, "no column nothing"),
+        ({"b": "a FROM t"}, "syntax error"),
+        ({"b": "CAST(s AS INTEGER)"}, "fails on a declared value"),
+        ({"b": 3}, "mapping of names to SQL texts"),
+    ],
+)
+def test_a_derived_attribute_is_checked_when_a_table_is_opened(
+    derived: dict[str, object], says: str, rows: pa.Table
+) -> None:
+    with pytest.raises(lp.ConfigError, match=says):
+        lp.open_session(rows, DOMAIN, derived=derived, **GIVEN)
+
+
 def test_nine_of_ten_statements_of_the_dashboard_are_answered() -> None:
     """Needs the folder of `python -m benchmarks dashboard --data`, named by LAPRAS_DASHBOARD."""
     folder = os.environ.get("LAPRAS_DASHBOARD")

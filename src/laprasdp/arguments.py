@@ -175,6 +175,15 @@ _ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
         or_none(lambda value: isinstance(value, Mapping) and all(map(is_text, value))),
         "a mapping of names to lookups, or None",
     ),
+    "derived": (
+        or_none(
+            lambda value: (
+                isinstance(value, Mapping)
+                and all(is_text(name) and is_text(text) for name, text in value.items())
+            )
+        ),
+        "a mapping of names to SQL texts, or None",
+    ),
     "clock": (callable, "a function without arguments that gives the time"),
     "attribute": (is_text, "the name of a date attribute"),
     "periods": (

@@ -16,7 +16,7 @@ from typing import Any
 from laprasdp import datasets
 from laprasdp.config.attributes import read_domain
 from laprasdp.config.dialect import KEYS_OF_TEXT, read_dialect
-from laprasdp.config.lookups import read_lookups
+from laprasdp.config.lookups import read_derived, read_lookups
 from laprasdp.config.periods import Windows, read_windows
 from laprasdp.config.place import Place, read_analysts, read_ledger
 from laprasdp.config.predictions import read_count
@@ -78,6 +78,8 @@ class Config:
         Public tables that statements may join.
     serving : Serving
         How the service runs.
+    derived : mapping of name to str
+        Further columns that they may name, as SQL of the attributes.
     prediction_count : int
         How many statements of a log or a forecast make up the prediction set.
     stream : Stream
@@ -103,6 +105,7 @@ class Config:
     windows: Windows | None = None
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
     serving: Serving = field(default_factory=Serving)
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def open(self) -> Asking:
         """Open the table and the ledger; nothing is released yet."""
@@ -110,7 +113,7 @@ class Config:
         opens: Callable[..., Asking]
         if self.windows is None:
             ledger = None if place is None else place.open(self.domain)
-            opens = partial(open_session, ledger=ledger, lookups=self.lookups, moved_from=self.moved_from)
+            opens = partial(open_session, ledger=ledger, moved_from=self.moved_from)
         else:
             parts = self.windows.parts(self.domain).values()
             opens = partial(
@@ -130,11 +133,13 @@ class Config:
             dialect=self.dialect,
             public=self.public,
             caps=self.caps,
+            lookups=self.lookups,
+            derived=self.derived,
         )
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self.domain, self.name, lookups=self.lookups)
+        return Reader(self.domain, self.name, lookups=self.lookups, derived=self.derived)
 
     def kept(self) -> Place:
         """
@@ -187,7 +192,8 @@ class Config:
         """
         stream = self.stream if predictions else replace(self.stream, predictions=())
         if self.windows is not None:
-            declaration = Declaration(self.budget, stream, self.unit, self.caps)
+            names = self.lookups, self.derived
+            declaration = Declaration(self.budget, stream, self.unit, self.caps, *names)
             return declaration.before(part or self.windows.last(self.domain), self._reader)
         predicted = read_predictions(stream.declared, self._reader)
         setting = stream.setting(self.domain, self.budget, self.unit, predicted)
@@ -268,7 +274,7 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
     top.only(
-        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", "server",
+        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", "derived", "server",
         what="section",
     )  # fmt: skip
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))
@@ -278,6 +284,7 @@ def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     settings["caps"] = read_analysts(top.section("analysts"), settings["budget"].delta)
     settings["lookups"] = read_lookups(top.section("lookup"), path.parent)
     settings["serving"] = read_serving(top.section("server"), path.parent)
+    settings["derived"] = read_derived(top.section("derived"))
     if "ledger" in top:
         settings["ledger"] = read_ledger(top.section("ledger"), path.parent)
     if "windows" in top:

@@ -12,6 +12,7 @@ from laprasdp.policy.policy import Policy
 from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.predictions import read_predictions
 
@@ -30,12 +31,17 @@ class Declaration:
     unit : PrivacyUnit
     caps : mapping of analyst to float
         As in `open_session`.
+    lookups : mapping of name to Lookup
+    derived : mapping of name to str
+        What statements may name beside the table.
     """
 
     budget: Budget
     stream: Stream
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     caps: Mapping[str, float] = field(default_factory=dict)
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def before(self, part: Part, reader: Reader) -> tuple[Policy, list[str]]:
         """

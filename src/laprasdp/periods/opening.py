@@ -26,6 +26,7 @@ from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.record.settings import as_begun
+from laprasdp.sql.lookup import Lookup
 from laprasdp.stream.session import now
 
 KEY = "periods"
@@ -50,6 +51,8 @@ def open_windows(
     ledger: Shelf | str | os.PathLike[str] | None = None,
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
+    lookups: Mapping[str, Lookup] | None = None,
+    derived: Mapping[str, str] | None = None,
     **options: Any,
 ) -> WindowedSession:
     """
@@ -79,7 +82,7 @@ def open_windows(
         otherwise.  Each period has a dataset there, ``name@first date``.
     caps : mapping of analyst to float, optional
         The ε of what may be measured of each period for each analyst.
-    table, name, dialect, public, noise, clock, **options
+    table, name, dialect, public, noise, clock, lookups, derived, **options
         As in `open_session`.
 
     Raises
@@ -133,7 +136,7 @@ def open_windows(
         found,
         [Slice(opened, part) for part in parts],
         name=opened.name,
-        declaration=Declaration(budget, declared, unit, caps or {}),
+        declaration=Declaration(budget, declared, unit, caps or {}, lookups or {}, derived or {}),
         shelf=shelf,
         noise=noise or ExactNoise(),
         public=public,

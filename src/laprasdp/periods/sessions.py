@@ -89,7 +89,10 @@ class PeriodSessions:
             As from `Session`, with the name of the period.
         """
         tables = list(tables)
-        reader = Reader(domain, self._name, tables[0].types)
+        declared = self._declaration
+        reader = Reader(
+            domain, self._name, tables[0].types, lookups=declared.lookups, derived=declared.derived
+        )
         begun = [self._declaration.before(part, reader) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))
         recorded = self.shelf.settings()

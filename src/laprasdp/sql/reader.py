@@ -37,6 +37,8 @@ class Reader:
         Of the table's columns, as `Table.types`; without, each attribute has its natural type.
     lookups : mapping of name to Lookup, optional
         Public tables that statements may join.
+    derived : mapping of name to str, optional
+        What else statements may name: SQL of the attributes.
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
@@ -59,13 +61,14 @@ class Reader:
         types: Mapping[str, str] | None = None,
         *,
         lookups: Mapping[str, Lookup] | None = None,
+        derived: Mapping[str, str] | None = None,
         room: int = ROOM,
     ) -> None:
         self.domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self.taken = 0
         self._shapes = Shapes()
-        self._selects = Selects(domain, table, types or {}, lookups_of(lookups))
+        self._selects = Selects(domain, table, types or {}, lookups_of(lookups), derived or {})
         self._lock = threading.Lock()
 
     def parse(self, text: str) -> Statement:

@@ -117,6 +117,8 @@ class Names:
     lookups : mapping of name to Lookup
     timed : set of int
         The axes whose columns hold times of day: of those CAST(… AS DATE) is a level.
+    derived : mapping of name to Tree
+        Further columns, over levels.
     """
 
     def __init__(
@@ -126,20 +128,23 @@ class Names:
         columns: Sequence[str],
         lookups: Mapping[str, Lookup],
         timed: frozenset[int],
+        derived: Mapping[str, Tree],
     ) -> None:
         self.scratch, self.table, self.columns, self.timed = scratch, table, columns, timed
         self.lookups = {folded(name): one for name, one in lookups.items()}
         self.public: dict[str, PublicRows] = {}
         self._written = 0
+        self.derived = derived
 
     def rows(self, alias: str) -> SelectRows:
         """All rows of the private table."""
         made = self.scratch.expression("x.y")
+        own = {
+            name: made | {"column_names": [f"{AXIS}{axis}", "value"]}
+            for axis, name in enumerate(self.columns)
+        }
         return SelectRows(
-            tuple(
-                Field(alias or self.table, name, made | {"column_names": [f"{AXIS}{axis}", "value"]})
-                for axis, name in enumerate(self.columns)
-            )
+            tuple(Field(alias or self.table, name, node) for name, node in {**own, **self.derived}.items())
         )
 
     def resolve(self, node: Tree, rows: SelectRows, aliases: Mapping[str, Tree] | None = None) -> Tree:

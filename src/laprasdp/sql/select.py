@@ -37,10 +37,22 @@ class Selects:
     table : str
     types : mapping of attribute to DuckDB type
     lookups : mapping of name to Lookup
+    derived : mapping of name to str
+        SQL of the attributes, and of those that stand before it.
+
+    Raises
+    ------
+    ConfigError
+        A name is taken, or an SQL text is no expression of the attributes.
     """
 
     def __init__(
-        self, domain: Domain, table: str, types: Mapping[str, str], lookups: Mapping[str, Lookup]
+        self,
+        domain: Domain,
+        table: str,
+        types: Mapping[str, str],
+        lookups: Mapping[str, Lookup],
+        derived: Mapping[str, str],
     ) -> None:
         self._domain, self._table, self._lookups = domain, table, lookups
         for name in lookups:
@@ -54,6 +66,9 @@ class Selects:
         self.scratch = Scratch()
         self._images: Images | None = None
         self._lock = threading.RLock()
+        self._texts, self._derived = derived, dict[str, Tree]()
+        if derived:
+            self._opened()
 
     def read(self, text: str) -> tuple[tuple[Query, ...], Result]:
         """
@@ -78,8 +93,7 @@ class Selects:
             if growth(tree) > MAX_GROWTH:  # before DuckDB plans it, which works out what is constant
                 raise UnsupportedQuery("the statement may give too long texts; build shorter ones")
             outputs = self.scratch.describe(text)
-            timed = frozenset(column.axis for column in self._columns if column.timed)
-            names = Names(self.scratch, self._table, self._domain.names, self._lookups, timed)
+            names = self._names()
             reading = SelectReading(names, Blocks(names, images, self._domain), outputs)
             return reading.whole(tree)
         except ScratchError as error:
@@ -98,12 +112,39 @@ class Selects:
 
     def _opened(self) -> Images:
         if self._images is None:
-            self.scratch.create(self._table, {column.name: column.type for column in self._columns})
+            types = {column.name: column.type for column in self._columns}
+            self.scratch.create(self._table, types)
             for name, lookup in self._lookups.items():
                 self.scratch.keep(f"{TABLE}{folded(name)}", lookup.rows)
                 self.scratch.keep(name, lookup.rows.slice(0, 0))
             self._images = Images(self.scratch, self._columns, self._domain, self._plain)
+            for name, text in self._texts.items():
+                types[name] = self._derive(name, text, self._images)
+                self.scratch.create(self._table, types)
         return self._images
+
+    def _names(self) -> Names:
+        timed = frozenset(column.axis for column in self._columns if column.timed)
+        return Names(self.scratch, self._table, self._domain.names, self._lookups, timed, self._derived)
+
+    def _derive(self, name: str, text: str, images: Images) -> str:
+        """Learn a derived attribute; its type."""
+        if folded(name) in map(folded, (*self._domain.names, *self._derived)):
+            raise ConfigError(
+                f"the derived attribute {clip(name)} has the name of another; call it otherwise"
+            )
+        try:
+            node = in_lists(self.scratch.expression(f"({text})"))
+            check_functions(node)
+            names = self._names()
+            resolved = names.resolve(node, names.rows(""))
+            images.begin()
+            images.image(resolved)
+            kind = self.scratch.describe(f"SELECT ({text}) FROM {quoted(self._table)}")[0][1]
+        except (ScratchError, UnsupportedQuery) as error:
+            raise ConfigError(f"the derived attribute {clip(name)}: {clip(str(error), 300)}") from None
+        self._derived[name] = resolved
+        return kind
 
     def _plain(self, condition: str) -> Query:
         """Where a condition holds that `parse` reads: on levels that are no values it knows more."""

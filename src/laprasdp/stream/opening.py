@@ -48,6 +48,7 @@ def open_session(
     caps: Mapping[str, float] | None = None,
     clock: Callable[[], datetime] = now,
     lookups: Mapping[str, Lookup] | None = None,
+    derived: Mapping[str, str] | None = None,
     moved_from: str | None = None,
     **options: Any,
 ) -> Session:
@@ -85,6 +86,8 @@ def open_session(
         The time for the ledger's stamps, in UTC; nothing is decided by it.
     lookups : mapping of name to Lookup, optional
         Public tables that statements may join.
+    derived : mapping of name to str, optional
+        Further columns that statements may name, as SQL of the attributes: ``{"month": "month(day)"}``.
     moved_from : str, optional
         The name under which the ledger may know the table, which stands elsewhere now.
     **options
@@ -110,7 +113,7 @@ def open_session(
         else:
             rows = open_table(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
             opened, origin = owned.enter_context(rows), replace(rows.origin, moved_from=moved_from)
-        reader = Reader(domain, opened.name, opened.types, lookups=lookups)
+        reader = Reader(domain, opened.name, opened.types, lookups=lookups, derived=derived)
         predicted = read_predictions(stream.declared, reader)
         session = Session(
             opened,

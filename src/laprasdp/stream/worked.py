@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +29,7 @@ from laprasdp.limits import MANY
 from laprasdp.scratch import ScratchError, Tree
 from laprasdp.sql.result import Block, ColumnForm, Formula, Linear, Quantile, Result, Sum
 from laprasdp.sql.syntax import clip
+from laprasdp.stream.cellvalues import different, number_of, plain, printed
 from laprasdp.stream.repeated import ReleasedTables
 from laprasdp.stream.resultset import Figure, LeftOut, ResultRow
 
@@ -92,7 +91,7 @@ def stds_of(result: Result, joint: JointEstimate) -> dict[str, tuple[float | Non
         None where it hangs on values: it is that of no linear combination.
     """
     worked, found = _Worked(result, joint), dict[str, tuple[float | None, ...]]()
-    names = _different([one.name for one in result.outputs])
+    names = different([one.name for one in result.outputs])
     for column, (name, output) in enumerate(zip(names, result.outputs, strict=True)):
         if not output.key:
             found[name] = tuple(
@@ -117,7 +116,7 @@ class _Worked:
 
     def rows(self) -> tuple[tuple[str, ...], tuple[ResultRow, ...], tuple[LeftOut, ...]]:
         found = self._run(self.result.select, self.values)
-        names = _different([one.name for one in self.result.outputs])
+        names = different([one.name for one in self.result.outputs])
         grouped = self.result.unfiltered is not None
         belongs = self._memberships()
         rows, places = [], set[int]()
@@ -135,7 +134,7 @@ class _Worked:
 
     def _keys(self, names: Sequence[str], cells: Sequence[Any]) -> dict[str, Any]:
         return {
-            name: _printed(cell)
+            name: printed(cell)
             for name, output, cell in zip(names, self.result.outputs, cells, strict=False)
             if output.key
         }
@@ -162,16 +161,16 @@ class _Worked:
 
     def _figure(self, column: int, place: int | None, key: tuple[Any, ...], value: Any) -> Figure:
         if not isinstance(value, list):
-            return Figure(_plain(value), self._law(column, place, key, value))
+            return Figure(plain(value), self._law(column, place, key, value))
         forms: ColumnForm = None
         if place is not None:
             block, group = self._group(place)
             forms = block.forms[column]
         if not isinstance(forms, tuple) or self.result.narrowed:
-            return Figure([_plain(one) for one in value], NoLaw())
+            return Figure([plain(one) for one in value], NoLaw())
         parts = tuple(
             Figure(
-                _plain(one), NoLaw() if form is None or one is None else self._formed(form, block, group, one)
+                plain(one), NoLaw() if form is None or one is None else self._formed(form, block, group, one)
             )
             for form, one in zip(forms, value, strict=True)
         )
@@ -229,7 +228,7 @@ class _Worked:
         keys = [(cells[-1],) if grouped else self._key(cells) for cells in found]
         often = Counter(keys)
         return {
-            key: list(map(_number, cells))
+            key: list(map(number_of, cells))
             for key, cells in zip(keys, found, strict=True)
             if often[key] == 1  # of several rows of one key nothing tells which is which
         }
@@ -332,7 +331,7 @@ class _Worked:
             try:
                 table = self.tables.run(self.result.drawn, draws, repeated=True)
                 for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                    found.setdefault((cells[-2],), []).append(list(map(_number, cells[:-2])))
+                    found.setdefault((cells[-2],), []).append(list(map(number_of, cells[:-2])))
             except (ScratchError, OverflowError):  # it fails for some draw, and maybe for some rows only
                 pass
             else:
@@ -368,37 +367,3 @@ class _Worked:
         except (ScratchError, OverflowError):
             return None
         return {place: count / len(draws) for place, count in Counter(places).items()}
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | Decimal) else math.nan
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return _printed(value)
-
-
-def _printed(value: Any) -> Any:
-    """A key as DuckDB prints it; numbers, truth values and NULL as JSON has them."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dt.datetime | dt.date | Decimal):
-        return str(value)
-    return str(value)
-
-
-def _different(names: Sequence[str]) -> tuple[str, ...]:
-    """Names, each once: of two of a kind the second is called name_1, as DuckDB does."""
-    found: list[str] = []
-    for name in names:
-        number, called = 0, name
-        while called in found:
-            number += 1
-            called = f"{name}_{number}"
-        found.append(called)
-    return tuple(found)
