@@ -274,7 +274,8 @@ def read_config(path: str | Path = FILE, *, predictions: bool = True) -> Config:
 def _config(path: Path, values: dict[str, Any], predictions: bool) -> Config:
     top = Section(str(path), values)
     top.only(
-        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", "derived", "server",
+        "source", "domain", "privacy", "stream", "ledger", "analysts", "windows", "lookup", "derived",
+        "server",
         what="section",
     )  # fmt: skip
     settings = _source(top.section("source"), path.parent) | _privacy(top.section("privacy"))

@@ -37,7 +37,7 @@ class ReleasedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class GroupedRows:
     """
     The rows of a statement as groups, as `Result` has them.
 
@@ -53,7 +53,7 @@ class Rows:
     chosen: Tree | None = None
 
 
-def rows_of(tree: Tree, grouped: Sequence[ReleasedRows], blocks: Blocks) -> Rows:
+def rows_of(tree: Tree, grouped: Sequence[ReleasedRows], blocks: Blocks) -> GroupedRows:
     """
     How the rows of a statement are its groups; `tree` is changed so that each row ends in that of its own.
 
@@ -66,7 +66,7 @@ def rows_of(tree: Tree, grouped: Sequence[ReleasedRows], blocks: Blocks) -> Rows
     """
     chains = _chains(tree, grouped)
     if chains is None:
-        return Rows()
+        return GroupedRows()
     for chain, rows in chains:
         if len(chain) > 1 and rows.columns is not None:
             blocks.reform(chain[-1], list(rows.columns.values()))
@@ -75,7 +75,7 @@ def rows_of(tree: Tree, grouped: Sequence[ReleasedRows], blocks: Blocks) -> Rows
     _append(every, scratch.expression(quoted(GROUP)))
     narrowed = any(_windows(one) and one["where_clause"] for one in every)
     plain = not any(one.get("class") == "SUBQUERY" for one in walk(tree))
-    return Rows(
+    return GroupedRows(
         _all_groups(tree, every),
         narrowed,
         _all_groups(tree, every, scratch) if plain else None,

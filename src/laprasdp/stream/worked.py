@@ -30,7 +30,7 @@ from laprasdp.scratch import ScratchError, Tree
 from laprasdp.sql.result import Block, ColumnForm, Formula, Linear, Quantile, Result, Sum
 from laprasdp.sql.syntax import clip
 from laprasdp.stream.cellvalues import different, number_of, plain, printed
-from laprasdp.stream.repeated import ReleasedTables
+from laprasdp.stream.released import ReleasedTables
 from laprasdp.stream.resultset import Figure, LeftOut, ResultRow
 
 DRAWS = 400
