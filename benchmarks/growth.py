@@ -14,17 +14,19 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+from laprasdp.style import GREY, INK, NOTE, WARM
+
 ERRORS = (
-    ("predicted_mae", 1.0, "predicted, and all of the stream is", "#17324d", "-"),
-    ("predicted_mae", None, "predicted, half of the stream is", "#17324d", "--"),
-    ("unexpected_mae", None, "the other half", "#c2571a", "--"),
-    ("unexpected_mae", 0.0, "nothing is predicted", "#c2571a", "-"),
-    ("independent_mae", 1.0, "independent noise", "#8a949e", ":"),
+    ("predicted_mae", 1.0, "predicted, and all of the stream is", INK, "-"),
+    ("predicted_mae", None, "predicted, half of the stream is", INK, "--"),
+    ("unexpected_mae", None, "the other half", WARM, "--"),
+    ("unexpected_mae", 0.0, "nothing is predicted", WARM, "-"),
+    ("independent_mae", 1.0, "independent noise", GREY, ":"),
 )
 NAMES = {"attributes": "attributes of ten levels", "levels": "levels of one attribute"}
 TIMES = (
-    ("open_seconds", None, "first answer", "#17324d", "-"),
-    ("plan_seconds", None, "plan", "#56606a", "--"),
+    ("open_seconds", None, "first answer", INK, "-"),
+    ("plan_seconds", None, "plan", NOTE, "--"),
 )
 
 

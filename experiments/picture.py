@@ -23,34 +23,26 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 from scipy.optimize import isotonic_regression
 
+from laprasdp import style
+from laprasdp.style import INK, NOTE, WARM
+
 DPI = 144
 DECADES = 1.5
-INK, PAPER, GREY = "#17324d", "#b0480c", "#6b7480"
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#444444",
+STYLE: Any = style.STYLE | {
     "axes.grid": True,
     "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.7,
     "lines.markersize": 4.5,
     "svg.hashsalt": "laprasdp",
 }
 KINDS = {  # marker, shade, line width
     "primm": ("o", INK, 2.4),
-    "histogram": ("s", GREY, 1.4),
-    "laplace": (">", GREY, 1.4),
-    "independent": ("x", GREY, 1.4),
+    "histogram": ("s", NOTE, 1.4),
+    "laplace": (">", NOTE, 1.4),
+    "independent": ("x", NOTE, 1.4),
     "offline": ("D", "#000000", 1.4),
     "clairvoyant": ("d", "#000000", 1.4),
-    "static": ("^", PAPER, 1.4),
-    "smooth": ("v", PAPER, 1.4),
+    "static": ("^", WARM, 1.4),
+    "smooth": ("v", WARM, 1.4),
     "published": ("+", "#96683c", 1.4),
     "printed": ("*", "#96683c", 1.4),
     "cachedp": ("P", "#3f7d5a", 1.4),
@@ -356,7 +348,7 @@ def _wrap(axes: Axes) -> None:
     """Break the title where the axes and the labels beside them end."""
     box = axes.get_window_extent()
     right = max([box.x1, *(Text.get_window_extent(label).x1 for label in _labels(axes))])
-    letters = (right - box.x0) * 72 / axes.figure.dpi / (0.56 * STYLE["axes.titlesize"])
+    letters = (right - box.x0) * 72 / axes.figure.dpi / (0.62 * STYLE["axes.titlesize"])
     axes.set_title(textwrap.fill(axes.get_title("left"), max(20, int(letters))), loc="left", pad=10)
 
 

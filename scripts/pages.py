@@ -18,6 +18,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -164,7 +165,9 @@ def _lapras(arguments: list[str], *, quiet: bool) -> str:
     return told
 
 
-def run(page: Path, names: Mapping[str, str] | None = None) -> tuple[list[str], str]:
+def run(
+    page: Path, names: Mapping[str, str] | None = None, *, pictures: Path | None = None
+) -> tuple[list[str], str]:
     """
     Run a page in a new folder.
 
@@ -173,6 +176,8 @@ def run(page: Path, names: Mapping[str, str] | None = None) -> tuple[list[str], 
     page : Path
     names : mapping, optional
         What stands on the page for what is really there, such as a server's address.
+    pictures : Path, optional
+        Where pictures are kept that it draws.
 
     Returns
     -------
@@ -200,6 +205,8 @@ def run(page: Path, names: Mapping[str, str] | None = None) -> tuple[list[str], 
                 fault = evaluate(example)
                 if fault is not None:
                     faults.append(f"{page.name}:{example.line}: {fault}")
+            for drawn in Path.cwd().glob("*.png") if pictures else ():
+                shutil.copy(drawn, pictures)
             if namespace.get("waiting"):
                 faults.append(f"{page.name}: what is printed last is not shown")
         finally:

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from experiments import brush, picture, skyserver, workflow
+from experiments import brush, picture, points, skyserver, workflow
 from experiments.data import Data
 from experiments.experiment import Cell, Comparison, Row, Size
 from experiments.study import TABLE, Episode, Study
@@ -265,26 +264,25 @@ class Predictor:
         return list(rows)
 
     def draw(self, rows: Sequence[Row], figure: Figure) -> None:
-        """Median error over the streams for each predictor, with the least and the largest."""
+        """Median error over the streams, a point for each predictor, with the least and the largest."""
         panels = list(dict.fromkeys((row["dataset"], row["S"]) for row in rows))
         grid = (2, 2) if len(panels) == 4 else (1, len(panels))
-        for panel, axes in zip(panels, picture.panels(figure, *grid), strict=True):
-            bars = []
-            for method in (*METHODS, "histogram-total"):
-                for predictor in PREDICTORS:
-                    errors = [
-                        row["mae"]
-                        for row in rows
-                        if (row["dataset"], row["S"], row["method"], row["predictor"])
-                        == (*panel, method, predictor)
-                        and row["mae"] is not None
-                    ]
-                    if errors:
-                        low, high = min(errors), max(errors)
-                        label = f"{method}, {predictor}"
-                        bars.append(picture.Bar(label, median(errors), low, high, method=method))
-            dataset, horizon = panel
-            picture.bars(axes, bars, title=f"{dataset}, S = {horizon}", x="median error, records")
+        for panel, axes in zip(panels, picture.panels(figure, *grid, height=3.4), strict=True):
+            found: dict[tuple[str, str], list[float]] = {}
+            for row in rows:
+                if (row["dataset"], row["S"]) == panel and row["mae"] is not None:
+                    found.setdefault((row["method"], row["predictor"]), []).append(row["mae"])
+            methods = [one for one in (*METHODS, "histogram-total") if (one, "none") in found]
+            chosen = {
+                predictor: [found.get((method, predictor), []) for method in methods]
+                for predictor in PREDICTORS
+            }
+            points.points(
+                axes, methods, chosen, title=f"{panel[0]}, S = {panel[1]}", x="median error, records"
+            )
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+        )
 
     def compare(self, rows: Sequence[Row]) -> list[Comparison]:
         """Nothing is printed for it."""

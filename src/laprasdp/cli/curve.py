@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.picture import GREY, INK, NOTE, PALE, STYLE, WARM
 from laprasdp.periods.spent import WindowedSpending
 from laprasdp.stream.spending import Spending
+from laprasdp.style import GREY, INK, NOTE, PALE, STYLE, WARM
 
 
 def draw_spending(spending: Spending, path: Path) -> None:

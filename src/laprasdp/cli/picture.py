@@ -6,19 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp.cli.outcome import Asked, Outcome
+from laprasdp.style import HEADING, INK, NOTE, PALE, STYLE, WARM
 
-INK, WARM, PALE, GREY, NOTE = "#17324d", "#c2571a", "#e6e9ec", "#8a949e", "#56606a"
-STYLE: Any = {
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
-}
-HEADING: Any = {"loc": "left", "fontweight": "bold", "fontsize": 11}
 KINDS = ((True, INK, "o"), (False, WARM, "D"))
 
 

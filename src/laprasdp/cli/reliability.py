@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from laprasdp.cli.picture import GREY, INK, NOTE, STYLE, WARM
 from laprasdp.predict.score import Score
+from laprasdp.style import GREY, INK, NOTE, STYLE, WARM
 
 
 def draw(scores: Mapping[str, Score], path: Path) -> None:

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from laprasdp.errors import ConfigError
+from laprasdp.style import INK, SOFT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +93,7 @@ class Framed:
         below = [max(one - low, 0) if ok else 0 for one, (low, _), ok in rows]
         above = [max(high - one, 0) if ok else 0 for one, (_, high), ok in rows]
         places = range(len(values))
-        axes.barh(places, values, xerr=(below, above), color="#7aa6c2", ecolor="#17324d", capsize=2)
+        axes.barh(places, values, xerr=(below, above), color=SOFT, ecolor=INK, capsize=2)
         axes.set_yticks(places, labels)
         axes.invert_yaxis()
         axes.set_xlabel(f"{column}, with {level:.0%} intervals")
@@ -127,5 +128,5 @@ def _cell(columns: dict[str, list[Any]], name: str, row: int) -> str:
     most = max((abs(one) for one in columns[name] if isinstance(one, int | float)), default=0.0)
     width = round(_BAR * abs(value) / most) if most else 0
     ends = f" ± {(high - low) / 2:,.4g}" if math.isfinite(high - low) else " (unbounded)"
-    bar = f'<div style="background:#7aa6c2;height:4px;width:{width}px"></div>'
+    bar = f'<div style="background:{SOFT};height:4px;width:{width}px"></div>'
     return f"<td>{value:,.6g}{ends}{bar}</td>"
