@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-lowest check bench docs dist clean
+.PHONY: browser demo test test-all test-lowest check bench docs dist clean
 
 demo: .venv
 	$(BIN)/lapras demo
@@ -11,6 +11,10 @@ test: check
 
 check: .venv
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
+
+# A browser for the tests of the service's pages, which are skipped without one.
+browser:
+	command -v chromium || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
 
 bench: .venv
 	$(BIN)/python -m benchmarks solver

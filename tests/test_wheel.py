@@ -90,3 +90,19 @@ def test_the_wheel_says_who_made_it(wheel: Path) -> None:
     assert says["Author"] == "The LAPRAS developers"
     assert says["License-Expression"] == "Apache-2.0"
     assert {Path(name).name for name in licences} == {"LICENSE", "NOTICE"}
+
+
+def test_the_wheel_holds_what_the_pages_need(wheel: Path) -> None:
+    service = ROOT / "src/laprasdp/service"
+    wanted = {path.relative_to(ROOT / "src").as_posix() for path in service.glob("static/*")}
+    wanted |= {path.relative_to(ROOT / "src").as_posix() for path in service.glob("templates/*")}
+    assert {
+        "laprasdp/service/static/htmx-4.0.1.min.js",
+        "laprasdp/service/static/htmx-4.0.1.LICENSE.txt",
+    } <= wanted
+    with zipfile.ZipFile(wheel) as packed:
+        assert wanted <= set(packed.namelist())
+    served = [path.read_text() for path in service.glob("templates/*.html")]
+    assert not any(
+        "http:" in text or "https:" in text or "<script>" in text or " style=" in text for text in served
+    )

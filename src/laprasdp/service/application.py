@@ -14,12 +14,15 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from laprasdp import __version__
-from laprasdp.errors import LaprasError
+from laprasdp.service.ask_pages import ask_pages
 from laprasdp.service.desk import Desk
 from laprasdp.service.ledger_api import ledger
+from laprasdp.service.office_pages import office_pages
+from laprasdp.service.pages import HERE, REFUSED, Pages
 from laprasdp.service.people_api import people
 from laprasdp.service.problem import CODES, Declined, response
 from laprasdp.service.statements_api import statements
@@ -57,7 +60,12 @@ def application(desk: Desk) -> FastAPI:
         for routes in (statements, people, ledger):
             app.include_router(routes(desk), prefix=prefix, dependencies=bearer, responses=_problems())
     app.include_router(watch(desk))
-    for kind in (Declined, LaprasError):
+    pages = Pages(desk)
+    app.state.pages = pages
+    for made in (ask_pages, office_pages):
+        app.include_router(made(pages))
+    app.mount("/static", StaticFiles(directory=HERE / "static"))
+    for kind in REFUSED:
         app.add_exception_handler(kind, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -72,8 +80,16 @@ def _problems() -> dict[int | str, dict[str, Any]]:
 
 
 def _told(request: Request, error: Exception) -> Response:
+    if _wants_page(request):
+        pages: Pages = request.app.state.pages
+        return pages.refused(request, error)
     request.state.code = getattr(error, "code", None)
     return response(error)
+
+
+def _wants_page(request: Request) -> bool:
+    """Whether a page is at the address, and no programs' interface."""
+    return "/api/v1" not in request.url.path and request.url.path not in ("/healthz", "/readyz", "/metrics")
 
 
 def _invalid(request: Request, error: Exception) -> Response:

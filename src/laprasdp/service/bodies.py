@@ -20,7 +20,7 @@ def _spelled(text: str) -> str:
     return text
 
 
-Spelled = Annotated[str, AfterValidator(_spelled)]
+CleanText = Annotated[str, AfterValidator(_spelled)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -33,7 +33,7 @@ class Body(BaseModel):
 class QuestionBody(Body):
     """A statement, and how exactly it is wanted."""
 
-    statement: Annotated[Spelled, Field(max_length=1_000_000)]
+    statement: Annotated[CleanText, Field(max_length=1_000_000)]
     max_std: Positive | None = None
     remeasure: bool = False
 
@@ -44,13 +44,13 @@ class RaiseBody(Body):
     epsilon: Positive
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     confirm: str
-    period: Spelled | None = None
+    period: CleanText | None = None
 
 
 class PrincipalBody(Body):
     """A principal to be made."""
 
-    name: Annotated[Spelled, Field(min_length=1, max_length=100)]
+    name: Annotated[CleanText, Field(min_length=1, max_length=100)]
     role: RoleName
     cap: Positive | None = None
 
@@ -65,6 +65,6 @@ class ChangeBody(Body):
 class TokenBody(Body):
     """A token to be made."""
 
-    principal: Annotated[Spelled, Field(min_length=1, max_length=100)]
-    name: Annotated[Spelled, Field(min_length=1, max_length=100)] = "token"
+    principal: Annotated[CleanText, Field(min_length=1, max_length=100)]
+    name: Annotated[CleanText, Field(min_length=1, max_length=100)] = "token"
     days: Annotated[float, Field(gt=0, le=3660)] | None = 90.0

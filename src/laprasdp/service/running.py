@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -67,27 +66,26 @@ class Serve(uvicorn.Server):
         self._desk = desk
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal drains; a second one stops at once."""
+        """The first signal drains; a second one does not wait for what is open."""
         if self._desk.stopping:
-            super().handle_exit(sig, frame)
+            self.should_exit = self.force_exit = True
             return
         self._desk.stopping = True
-        threading.Thread(target=self._drain, args=(sig,), daemon=True).start()
+        threading.Thread(target=self._drain, daemon=True).start()
 
-    def _drain(self, sig: int) -> None:
+    def _drain(self) -> None:
         end = time.monotonic() + self._desk.serving.drain_seconds
         while self._desk.open and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(0.2)  # for whoever asks right now to be told that it stops
-        super().handle_exit(sig, None)
+        self.should_exit = True
 
 
 def run(desk: Desk, sockets: list[socket.socket]) -> None:
     """Serve until a signal; then everything is closed."""
     server = Serve(uvicorn_config(application(desk), desk.serving), desk)
     try:
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=sockets)
+        server.run(sockets=sockets)
     finally:
         closed(desk)
 
@@ -155,6 +153,7 @@ def listening(serving: Serving) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((serving.host, serving.port))
+        made.listen(2048)  # whoever comes early waits
     except OSError as error:
         made.close()
         raise ConfigError(f"{serving.host}:{serving.port}: {error.strerror or error}") from None

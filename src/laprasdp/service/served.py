@@ -14,6 +14,7 @@ from laprasdp.ledger.verify import Finding, damage
 from laprasdp.ledger.verify import verify as verified
 from laprasdp.periods import WindowedSession
 from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.law import half_width
 from laprasdp.service.accounts import Accounts
 from laprasdp.service.journal import Journal, PastStatement, merged
 from laprasdp.service.principal import Principal
@@ -65,6 +66,11 @@ class ServedTable:
     def account(self) -> Account:
         """What is left of the budget; of the period that has the least."""
         return self.session.account
+
+    def half_width(self, std: float) -> float:
+        """Half of the 95% interval of an answer with this standard deviation."""
+        law = self.session.state.policy.law if isinstance(self.session, Session) else "gaussian"
+        return half_width(0.95, std, law, 1.0)
 
     def ask(self, who: Principal, statement: str, *, max_std: float | None, remeasure: bool) -> Told:
         """Answer a statement of a principal; errors as from `Session.ask`."""
