@@ -206,7 +206,7 @@ def persons_counted(node: Tree, unit: PrivacyUnit) -> Tree:
     if unit.max_rows > 1 and node["distinct"]:
         raise UnsupportedQuery(
             f"COUNT(DISTINCT {clip(str(unit.column))}): up to {unit.max_rows:,} rows of a person count, and "
-            "nothing tells whose they are; ask for COUNT(*), or declare max_rows = 1, so that each counts once"
+            "nothing tells whose they are; ask for COUNT(*), or declare max_rows = 1 to count each once"
         )
     return node | {"function_name": "count_star", "distinct": False, "children": []}
 
