@@ -163,10 +163,11 @@ class Refined:
             along = rows @ joint[:m]
             self._values, turn = np.linalg.eigh(along[:, :m] @ rows.T)
             self._seen = turn.T @ along
+            self._squares = self._seen**2
 
     def variances(self, power: float) -> Floats:
         """(k,) after the rows were measured with this squared scale."""
-        return np.asarray(self._joint.diagonal() - self._weights(power) @ self._seen**2)
+        return np.asarray(self._joint.diagonal() - self._weights(power) @ self._squares)
 
     def covariances(self, own: Indices, others: Indices, power: float) -> Floats:
         """Those of some queries with others, place by place."""

@@ -8,6 +8,7 @@ by climbing :math:`p^\top Gp`; nothing proves that none was missed, so what is r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,10 +22,11 @@ from laprasdp.strategy.threads import blas_threads
 _RIDGE = 1e-2  # of a single query's own column, so that nearly dependent queries do not blow G up
 _MARGIN = 0.98  # squared norm that the found columns may reach: one part in fifty for those that were missed
 _STARTS = 192  # cells to climb from in a round, at most
-_FIRST, _EVERY, _LAST = 10, 6, 124  # steps before the first round of search, between rounds, and in all
-_WIDE, _FEW = 600, 64  # queries from which on climbs are half as many, and steps only so many
+_STEPS = 60  # in all, with a round of search after every second
+_WIDE, _FEW = 600, 18  # queries from which on climbs are half as many, and steps so many, each with a search
 _GAP = 5e-3
-_NEW = 1.002  # squared norm, against the largest that is known, from which a column is worth adding
+_SPEED = 3  # power of the squared norm by which a multiplier moves in a step
+_FLOOR = 16.0  # logarithm by which a multiplier may be below the largest
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
     -----
     For multipliers λ of the columns, :math:`X=\sum\lambda pp^\top+\rho I` and weights :math:`D^2`,
     :math:`G=D(DXD)^{-1/2}D` is optimal for :math:`\mathrm{tr}(D^2G^{-1})`; then
-    :math:`\lambda\leftarrow\lambda\,(p^\top Gp)^2` in logarithms, with momentum, and
-    :math:`D_j^2=w_j/\sqrt{(G^{-1})_{jj}}` for absolute errors.  Time :math:`O(m^3+m^2p)` a step.
+    :math:`\lambda\leftarrow\lambda\,(p^\top Gp)^3` in logarithms, with momentum, and
+    :math:`D_j^2=w_j/\sqrt{(G^{-1})_{jj}}` for absolute errors.  Every column above the mean over multipliers,
+    which is where all are at the optimum, is worth adding.  Time :math:`O(m^3+m^2p)` a step.
 
     References
     ----------
@@ -85,14 +88,14 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
         found.add(cells)
         state = _Ascent(found, given)
         best: tuple[float, Floats, Floats] | None = None
-        for step in range(_LAST if m < _WIDE else _FEW):
+        for step in range(_STEPS if m < _WIDE else _FEW):
             encode, squares = state.step()
-            if step < _FIRST or (step - _FIRST) % _EVERY:
+            if m < _WIDE and step % 2 == 0:
                 continue
             top = found.cells[np.argsort(-squares)[: starts // 2]]
             cells, norms = patterns.climb(np.concatenate([top, patterns.random(starts // 2, rng)]), encode)
             largest = max(float(squares.max()), float(norms.max()))
-            fresh = found.add(cells[norms > _NEW * squares.max()])
+            fresh = found.add(cells[norms > state.mean])
             variances = state.variances * largest
             value = float(given @ np.sqrt(variances))
             if best is None or value < best[0]:
@@ -136,6 +139,7 @@ class _Ascent:
         self._found, self._given = found, given
         self._log: Floats = np.zeros(0)
         self._last: Floats = np.zeros(0)
+        self._lam: Floats = np.zeros(0)
         self._age = 0
         self.variances: Floats = np.ones(len(given))
         self._squares: Floats = np.zeros(0)
@@ -145,10 +149,10 @@ class _Ascent:
         values = self._found.values
         missing = len(values) - len(self._log)
         if missing:
-            level = np.full(missing, float(np.median(self._log)) if len(self._log) else 0.0)
-            self._log = np.concatenate([self._log, level])
-            self._last, self._age = self._log.copy(), 0
-        lam = np.exp(np.maximum(self._log - self._log.max(), -60))
+            top = float(self._log.max(initial=0.0))
+            usual = top + math.log(float(np.exp(self._log - top).mean())) if len(self._log) else 0.0
+            self._log, self._last = (np.append(one, [usual] * missing) for one in (self._log, self._last))
+        lam = np.exp(self._log - self._log.max())
         self._lam = lam / lam.sum()
         deviation = np.sqrt(self._given / np.sqrt(self.variances))  # D
         moment = ((values.T * self._lam.astype(np.float32)) @ values).astype(float)
@@ -160,11 +164,17 @@ class _Ascent:
         encode = power[:, np.newaxis] ** -0.25 * (turn.T * deviation)
         images = values @ encode.T.astype(np.float32)
         self._squares = np.einsum("cr,cr->c", images, images).astype(float)
-        target = self._log + 2 * np.log(np.maximum(self._squares, 1e-30))
+        target = self._log + _SPEED * np.log(np.maximum(self._squares / self.mean, 1e-30))
+        target = np.maximum(target, target.max() - _FLOOR)
         self._age += 1
         self._log, self._last = target + self._age / (self._age + 3) * (target - self._last), target
         return encode, self._squares
 
+    @property
+    def mean(self) -> float:
+        """Mean of the squared norms over the multipliers of the last step."""
+        return float(self._lam @ self._squares)
+
     def gap(self, largest: float) -> float:
         """How far the largest squared norm is above the mean over multipliers, which is optimal if 0."""
-        return largest / float(self._lam @ self._squares) - 1
+        return largest / self.mean - 1
