@@ -138,3 +138,38 @@ def test_static_smooth_and_offline_take_any_product() -> None:
         variance = policy.expected_variance(PREDICTED[3])
         assert variance is not None
         assert variance > 0
+
+
+def test_very_many_predictions_share_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is answered free and unbiased with its stated variance; no strategy of their own is designed."""
+    monkeypatch.setattr("laprasdp.policy.design_product.MANY_PREDICTED", 12)
+    policy = policy_named("primm", Setting(DOMAIN, BUDGET, 40, PREDICTED))
+    assert isinstance(policy, PrimmProduct)
+    assert policy.design.joint is None
+    planned = [policy.expected_variance(query) for query in PREDICTED]
+    errors, shown = [], []
+    for seed in range(6):
+        from laprasdp.data.duckdb import DuckDBTable
+
+        own = copy.deepcopy(policy, {id(part): part for part in policy.settled()})
+        table = DuckDBTable(pa.table(DATA), DOMAIN, name="t")
+        session = lp.Session(table, own, noise=SeededNoise(seed), ledger=MemoryLedger(), public=True)
+        for place, query in enumerate(PREDICTED):
+            answer = session.ask(query)
+            assert isinstance(answer, lp.Answer)
+            if planned[place] is None:  # it has no prior, and is measured
+                continue
+            assert (answer.source, answer.charge if place else 0) == ("predicted", 0)
+            errors.append((answer.value - truth(query)) / answer.std)
+            shown.append(answer.std**2 / planned[place])
+    assert len(errors) > 100
+    assert max(shown) <= 1.0001
+    assert abs(np.mean(errors)) < 6 * len(errors) ** -0.5 * 2
+    assert 0.5 < np.mean(np.square(errors)) < 1.7
+
+
+def test_more_predictions_than_can_be_searched_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laprasdp.strategy.joint.MAX_SEARCHED", 20)
+    policy = policy_named("smooth", Setting(DOMAIN, BUDGET, 40, PREDICTED))
+    with pytest.raises(lp.UnsupportedQuery, match=r"30 predicted queries .* the limit is 20"):
+        policy.due()

@@ -69,6 +69,12 @@ MAX_CELLS = 1_024
 DENSE_CELLS = 256
 """Cells up to which PRIMM keeps its belief over the cells; on more it is over queries."""
 
+MANY_PREDICTED = 1_000
+"""Predictions on many cells up to which PRIMM measures them for themselves; more share its background."""
+
+MAX_SEARCHED = 2_000
+"""Predictions of the paper's policies and offline where columns are too many to list; more are refused."""
+
 MAX_HISTOGRAM = 10_000
 """Cells of a domain up to which the policies histogram and histogram-total take it."""
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
-from laprasdp.limits import MAX_CLASSES
+from laprasdp.limits import MANY_PREDICTED, MAX_CLASSES
 from laprasdp.policy.crowd import Crowd, crowd_of
 from laprasdp.policy.kinds import ALIKE, WIDEST, is_ordered, kinds_of_query
 from laprasdp.policy.outlook import Outlook, Shares
@@ -61,7 +61,8 @@ class ProductDesign:
     prior : Marginals
         The background release at its share.
     joint : Joint or None
-        Strategy for the predicted queries; None where nothing is predicted.
+        Strategy for the predicted queries; None where nothing is predicted, or more than
+        `limits.MANY_PREDICTED`: they share what the background measures.
     shares : Shares
     kinds : mapping of str to tuple of Query
         Unpredicted queries that stand for all others, by kind.
@@ -117,13 +118,16 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     times where most have no prior, nor more than independent noise.
     """
     domain, rng = setting.domain, np.random.default_rng(seed)
+    many = len(setting.predictions) > MANY_PREDICTED
+    if many:
+        setting = _some(setting, rng)
     known = setting.predictions, _TYPICAL, rng, setting.importance
     every, others = kinds_of_query(domain, *known), kinds_of_query(domain, *known)
     power = 1 if len(domain) <= _NARROW else 2
     crowd = crowd_of([queries[:_TYPICAL] for queries in others.values()], rng, power)
     kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
     predicted = setting.predictions
-    joint = _joint(setting) if predicted else None
+    joint = _joint(setting) if predicted and not many else None
     limits = None
     if joint is not None and setting.overlap is None:
         alone = _alone(setting, every, kinds, crowd)
@@ -147,6 +151,15 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
         outlook.centred,
         outlook.crowd,
     )
+
+
+def _some(setting: Setting, rng: np.random.Generator) -> Setting:
+    """So many predicted queries as stand for all: of each set of attributes one, others by importance."""
+    first = {query.axes: place for place, query in reversed([*enumerate(setting.predictions)])}
+    keys = rng.exponential(size=len(setting.predictions)) / np.maximum(setting.importance, 1e-300)
+    keys[list(first.values())[:MANY_PREDICTED]] = 0.0
+    kept = [setting.predictions[place] for place in np.sort(np.argsort(keys)[:MANY_PREDICTED]).tolist()]
+    return replace(setting, predictions=tuple(kept), expected=())
 
 
 def _joint(setting: Setting) -> Joint:
@@ -199,7 +212,8 @@ def _best(
     weights = _weights(setting, every, moments, 0.0 if setting.overlap is None else 1.0)
     whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
     widest = max(map(len, weights))
-    tried = range(widest + 1) if len(setting.domain) > _NARROW else (widest,)
+    shared = joint is None and bool(setting.predictions)  # which rest on the background alone
+    tried = range(widest + 1) if len(setting.domain) > _NARROW and not shared else (widest,)
     outlooks: list[tuple[dict[Axes, float], Marginals, Outlook]] = []
     for wide in tried:
         narrow = {axes: weight for axes, weight in weights.items() if len(axes) <= wide}

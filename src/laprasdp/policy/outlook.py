@@ -101,6 +101,7 @@ class Outlook:
         self.apart = np.where(cut, [alone(row) for row in self.rows], self.crowded)
         self._first, self.predicted = len(measured), joint is not None
         self._own, self._rows = self.m + np.arange(len(typical)), self.m + places
+        self._kept: dict[Shares, tuple[Floats, Floats]] = {}
         self._told = Refined(every, np.zeros((0, 1)) if joint is None else joint.encode)
 
     def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
@@ -120,8 +121,21 @@ class Outlook:
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
         """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""
+        if moved == 0:
+            return self._looked(shares)[0]
         left = self._told.variances(self._relative(shares, moved))[self._first :]
         return np.asarray(np.sqrt(np.maximum(left, 0) / shares.background))
+
+    def _looked(self, shares: Shares) -> tuple[Floats, Floats]:
+        """Deviations before the stream; and (k,) the covariance of each with what it adds to a known one."""
+        found = self._kept.get(shares)
+        if found is None:
+            power = self._relative(shares)
+            left = np.maximum(self._told.variances(power)[self._first :], 0)
+            shared = self._told.covariances(self._first + self._own, self._first + self._rows, power)
+            found = np.sqrt(left / shares.background), shared / shares.background
+            self._kept[shares] = found
+        return found
 
     def _relative(self, shares: Shares, moved: float = 0.0) -> float:
         """Squared scale of the prediction release where the background has the whole budget."""
@@ -129,9 +143,8 @@ class Outlook:
 
     def _pieces(self, shares: Shares, deviations: Floats, count: float) -> Floats:
         """(k,) deviations where what each adds to a known one is measured."""
-        each, power = self.power * shares.stream / (1 + self.apart * count), self._relative(shares)
-        shared = self._told.covariances(self._first + self._own, self._first + self._rows, power)
-        return told_deviation(deviations[self._own], deviations[self._rows], shared / shares.background, each)
+        each, shared = self.power * shares.stream / (1 + self.apart * count), self._looked(shares)[1]
+        return told_deviation(deviations[self._own], deviations[self._rows], shared, each)
 
     def others(self, shares: Shares, count: float) -> Floats:
         """Error of each kind where so many queries of it are measured."""

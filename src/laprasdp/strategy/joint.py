@@ -12,6 +12,7 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import MAX_SEARCHED
 from laprasdp.queries.columns import distinct_columns
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import Runs, runs_of
@@ -135,10 +136,20 @@ def design_joint(queries: Sequence[Query], weights: Floats | None = None, *, gap
         What each weighs; not negative.
     gap : float
         Relative distance from the certified optimum at which a design over few columns stops.
+
+    Raises
+    ------
+    UnsupportedQuery
+        They tell many columns apart, and are more than `limits.MAX_SEARCHED`.
     """
     try:
         columns = distinct_columns(queries, FEW_COLUMNS).values.astype(float)
-    except UnsupportedQuery:
+    except UnsupportedQuery as many:
+        if len(queries) > MAX_SEARCHED:
+            raise UnsupportedQuery(
+                f"{len(queries):,} predicted queries that tell more than {FEW_COLUMNS:,} columns apart; the "
+                f"limit is {MAX_SEARCHED:,}: predict fewer, or use the policy primm"
+            ) from many
         return Joint(tuple(queries), search_strategy(queries, weights).encode, True, None)
     found = optimize(columns, weights=weights, gap=gap)
     return Joint(tuple(queries), found.encode, False, found.gap)

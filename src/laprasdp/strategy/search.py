@@ -23,7 +23,8 @@ _RIDGE = 1e-2  # of a single query's own column, so that nearly dependent querie
 _MARGIN = 0.98  # squared norm that the found columns may reach: one part in fifty for those that were missed
 _STARTS = 192  # cells to climb from in a round, at most
 _STEPS = 60  # in all, with a round of search after every second
-_WIDE, _FEW = 600, 18  # queries from which on climbs are half as many, and steps so many, each with a search
+_WIDE, _FEW = 600, 14  # queries from which on climbs are half as many, and steps so many, each with a search
+_SWEEPS = 2  # of a climb in a round; the next goes on from where it came, and the last climb goes to its end
 _GAP = 5e-3
 _SPEED = 3  # power of the squared norm by which a multiplier moves in a step
 _FLOOR = 16.0  # logarithm by which a multiplier may be below the largest
@@ -93,7 +94,8 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
             if m < _WIDE and step % 2 == 0:
                 continue
             top = found.cells[np.argsort(-squares)[: starts // 2]]
-            cells, norms = patterns.climb(np.concatenate([top, patterns.random(starts // 2, rng)]), encode)
+            begun = np.concatenate([top, patterns.random(starts // 2, rng)])
+            cells, norms = patterns.climb(begun, encode, _SWEEPS)
             largest = max(float(squares.max()), float(norms.max()))
             fresh = found.add(cells[norms > state.mean])
             variances = state.variances * largest
@@ -103,7 +105,9 @@ def search_strategy(queries: Sequence[Query], weights: Floats | None = None, *, 
             if not fresh and state.gap(largest) < _GAP:
                 break
         assert best is not None
-    return Searched(best[1] * np.sqrt(_MARGIN), best[2] / _MARGIN, len(found.cells))
+        _, norms = patterns.climb(np.concatenate([cells, patterns.random(starts, rng)]), best[1])
+        scale = _MARGIN / max(1.0, float(norms.max()))
+    return Searched(best[1] * np.sqrt(scale), best[2] / scale, len(found.cells))
 
 
 class _Columns:
