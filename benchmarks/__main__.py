@@ -16,7 +16,6 @@ from rich.table import Table
 
 NAMES = {
     "accuracy": "benchmarks.accuracy",
-    "coverage": "benchmarks.coverage",
     "dashboard": "benchmarks.dashboard",
     "design": "benchmarks.design",
     "engines": "benchmarks.engines",

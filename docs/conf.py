@@ -50,6 +50,7 @@ pygments_style = "tango"
 
 def setup(app: Any) -> None:
     """Blocks that only this site has: statements that are refused, tables of text, drawings in words."""
-    app.add_lexer("refused", SqlLexer)
+    for name in ("refused", "derived"):
+        app.add_lexer(name, SqlLexer)
     for name in ("csv", "mermaid"):
         app.add_lexer(name, TextLexer)

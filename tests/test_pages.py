@@ -18,7 +18,7 @@ sys.path.append(str(ROOT / "scripts"))
 import pages  # noqa: E402
 
 DOCS = ROOT / "docs"
-PAGES = [*sorted(DOCS.glob("tutorials/*.md")), *sorted(DOCS.glob("how-to/*.md"))]
+PAGES = sorted(page for part in ("tutorials", "how-to", "explanation") for page in DOCS.glob(f"{part}/*.md"))
 NEEDS_POSTGRES = {"postgresql"}
 
 

@@ -139,8 +139,7 @@ class Config:
 
     @property
     def _reader(self) -> Reader:
-        unit = self.unit if self.windows is None else None
-        return Reader(self.domain, self.name, lookups=self.lookups, derived=self.derived, unit=unit)
+        return Reader(self.domain, self.name, lookups=self.lookups, derived=self.derived)
 
     def kept(self) -> Place:
         """
