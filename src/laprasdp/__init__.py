@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from laprasdp.client import RemoteSession, connect
     from laprasdp.data.dialect import Dialect
     from laprasdp.errors import (
         BudgetError,
@@ -73,6 +74,7 @@ __all__ = [
     "Query",
     "QuerySyntaxError",
     "Reading",
+    "RemoteSession",
     "ResultRow",
     "ResultSet",
     "SeededNoise",
@@ -83,6 +85,7 @@ __all__ = [
     "UnsupportedQuery",
     "WindowedSession",
     "Workload",
+    "connect",
     "open_session",
     "open_windows",
 ]
@@ -90,6 +93,7 @@ __all__ = [
 _HOMES = {
     "stream.answer": ("Answer", "GroupedAnswer"),
     "queries.attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers"),
+    "client": ("RemoteSession", "connect"),
     "data.dialect": ("Dialect",),
     "stream.opening": ("open_session",),
     "pacing.pacing": ("Reading",),

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from laprasdp.derive.laws import LinearLaw, RatioLaw, RoundedLaw, ValueKind, ValueLaw
+from laprasdp.derive.laws import LinearLaw, NoLaw, RatioLaw, RoundedLaw, Tail, ValueKind, ValueLaw
 from laprasdp.privacy.budget import Budget
 from laprasdp.stream.answer import Answer, GroupedAnswer, Released
 from laprasdp.stream.asking import Account, Told
 from laprasdp.stream.plan import Plan, PlannedKind, PlannedQuery, PlannedStream
 from laprasdp.stream.price import Price
-from laprasdp.stream.resultset import Figure, ResultRow, ResultSet
+from laprasdp.stream.resultset import Figure, LeftOut, ResultRow, ResultSet
 
 Plain = dict[str, Any]
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 """Of the intervals that are told where a law is too long to send."""
-_LAWS: Mapping[str, type] = {"linear": LinearLaw, "ratio": RatioLaw, "rounded": RoundedLaw}
+_LAWS: Mapping[str, type] = {"linear": LinearLaw, "none": NoLaw, "ratio": RatioLaw, "rounded": RoundedLaw}
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,16 @@ def write_told(answer: Told) -> Plain:
         rows = [_write_answer(one) for one in answer]
         return {"form": "groups", **_head(answer), "rows": rows, "total": total}
     rows = [
-        {"group": row.group, "columns": {name: _write_figure(one) for name, one in row.columns.items()}}
+        {
+            "group": row.group,
+            "columns": {name: _write_figure(one) for name, one in row.columns.items()},
+            "belongs": row.belongs,
+        }
         for row in answer
     ]
     told = {"form": "result", **_head(answer), "rows": rows, "names": list(answer.names)}
-    return told | {"source": answer.source, "simulated": answer.simulated}
+    left_out = [{"group": one.group, "belongs": one.belongs} for one in answer.left_out]
+    return told | {"source": answer.source, "simulated": answer.simulated, "left_out": left_out}
 
 
 def read_told(form: Mapping[str, Any]) -> Told:
@@ -68,12 +73,14 @@ def read_told(form: Mapping[str, Any]) -> Told:
         total = None if form["total"] is None else _read_answer(form["total"])
         return GroupedAnswer(form["query"], tuple(map(_read_answer, form["rows"])), total)
     rows = tuple(
-        ResultRow(row["group"], {name: _read_figure(one) for name, one in row["columns"].items()})
+        ResultRow(
+            row["group"], {name: _read_figure(one) for name, one in row["columns"].items()}, row["belongs"]
+        )
         for row in form["rows"]
     )
     return ResultSet(
         form["query"], tuple(form["names"]), rows, form["source"], form["charge"], form["remaining"],
-        _read_released(form), form["simulated"],
+        _read_released(form), form["simulated"], tuple(LeftOut(**one) for one in form["left_out"]),
     )  # fmt: skip
 
 
@@ -142,7 +149,8 @@ def _read_released(form: Mapping[str, Any]) -> tuple[Released, ...]:
 
 
 def _write_figure(figure: Figure) -> Plain:
-    return figure.row() | {"law": _write_law(figure.law)}
+    parts = [_write_figure(one) for one in figure.parts]
+    return figure.row() | {"law": _write_law(figure.law), "parts": parts}
 
 
 def _write_law(law: ValueLaw) -> Plain:
@@ -156,7 +164,8 @@ def _write_law(law: ValueLaw) -> Plain:
 
 
 def _read_figure(form: Mapping[str, Any]) -> Figure:
-    return Figure(form["value"], _read_law(form["law"]))
+    parts = tuple(_read_figure(one) for one in form["parts"])
+    return Figure(form["value"], _read_law(form["law"]), parts)
 
 
 def _read_law(form: Mapping[str, Any]) -> ValueLaw:
@@ -164,6 +173,8 @@ def _read_law(form: Mapping[str, Any]) -> ValueLaw:
     if form["name"] == "told":
         ends = tuple((_end(low, -math.inf), _end(high, math.inf)) for low, high in form["ends"])
         return ToldLaw(form["std"], form["kind"], ends)
+    if "law" in rest:
+        rest["law"] = Tail(**rest["law"])
     if form["name"] == "rounded":
         rest["inner"] = _read_law(form["inner"])
     law: ValueLaw = _LAWS[form["name"]](**rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from laprasdp import client
 from laprasdp.config import read_config
 from laprasdp.dbapi.connection import Connection, Cursor
 from laprasdp.dbapi.faults import (
@@ -48,15 +49,21 @@ paramstyle = "qmark"
 
 
 def connect(
-    source: Asking | str | Path = "lapras.toml", *, analyst: str | None = None, uncertainty: bool = False
+    source: Asking | str | Path = "lapras.toml",
+    token: str | None = None,
+    *,
+    analyst: str | None = None,
+    uncertainty: bool = False,
 ) -> Connection:
     """
     Open a connection.
 
     Parameters
     ----------
-    source : session, or path of a `lapras.toml`
+    source : session, path of a `lapras.toml`, or address of a service
         A session that was given stays open when the connection is closed.
+    token : str, optional
+        With the address of a service, ``https://…``, one that its curator made.
     analyst : str, optional
         Who asks.
     uncertainty : bool
@@ -81,5 +88,7 @@ def connect(
     """
     if isinstance(source, str | Path):
         with told():
+            if token is not None:
+                return Connection(client.connect(str(source), token), analyst, uncertainty, owned=True)
             return Connection(read_config(Path(source)).open(), analyst, uncertainty, owned=True)
     return Connection(source, analyst, uncertainty, owned=False)

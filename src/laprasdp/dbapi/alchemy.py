@@ -15,8 +15,9 @@ class LaprasDialect(DefaultDialect):
 
     Notes
     -----
-    The URL is ``lapras://analyst@/path/of/lapras.toml``; the analyst may be left out.  There are no
-    transactions: what was asked is charged.
+    The URL is ``lapras://analyst@/path/of/lapras.toml``; the analyst may be left out.  Address and token of a
+    service go beside it, as ``connect_args={"source": "https://…", "token": …}``.  There are no transactions:
+    what was asked is charged.
     """
 
     name = "lapras"
@@ -34,7 +35,7 @@ class LaprasDialect(DefaultDialect):
 
     def create_connect_args(self, url: URL) -> tuple[list[Any], dict[str, Any]]:
         """What `laprasdp.dbapi.connect` is called with."""
-        return [url.database or "lapras.toml"], {"analyst": url.username}
+        return [], {"source": url.database or "lapras.toml", "analyst": url.username}
 
     def initialize(self, connection: Any) -> None:
         """Nothing is asked of the table to get to know it."""
