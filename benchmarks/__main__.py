@@ -16,6 +16,7 @@ from rich.table import Table
 
 NAMES = {
     "accuracy": "benchmarks.accuracy",
+    "coverage": "benchmarks.coverage",
     "dashboard": "benchmarks.dashboard",
     "design": "benchmarks.design",
     "engines": "benchmarks.engines",

@@ -176,6 +176,33 @@ def test_a_derived_attribute_is_checked_when_a_table_is_opened(
         lp.open_session(rows, DOMAIN, derived=derived, **GIVEN)
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_persons_are_counted_once(most: int) -> None:
+    """Of 400 persons with one to four rows; with several rows a person nothing tells who they are."""
+    rng = random.Random(4)
+    rows = [(f"p{n}", rng.randrange(5), rng.choice("xyz")) for n in range(400) for _ in range(1 + n % 4)]
+    rows += [(None, 1, "x")] * 50
+    who, a, s = zip(*rows, strict=True)
+    unit = lp.PrivacyUnit("who", most)
+    with lp.open_session(
+        pa.table({"who": list(who), "a": list(a), "s": list(s)}), SMALL, unit=unit, **GIVEN
+    ) as session:
+        if most > 1:
+            with pytest.raises(lp.UnsupportedQuery, match="max_rows = 1"):
+                session.ask("SELECT COUNT(DISTINCT who) FROM t")
+            assert session.ask("SELECT COUNT(who) + 0 FROM t")[0].columns
+            return
+        told = session.ask("SELECT COUNT(DISTINCT who) FROM t")
+        low, high = told[0]["count(DISTINCT who)"].interval(1 - 1e-9)
+        assert low <= 400 <= high
+        assert session.ask("SELECT COUNT(*) FROM t").charge == 0
+        by = session.ask("SELECT s, COUNT(DISTINCT t.who) AS persons, AVG(a) FROM t GROUP BY s")
+        assert by.charge == 0 or len(by) == 3
+        for text in ("SELECT who, COUNT(*) FROM t GROUP BY who", "SELECT COUNT(*) FROM t WHERE who = 'p1'"):
+            with pytest.raises(lp.UnsupportedQuery, match=r"no (attribute|column) who"):
+                session.ask(text)
+
+
 def test_nine_of_ten_statements_of_the_dashboard_are_answered() -> None:
     """Needs the folder of `python -m benchmarks dashboard --data`, named by LAPRAS_DASHBOARD."""
     folder = os.environ.get("LAPRAS_DASHBOARD")

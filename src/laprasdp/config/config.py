@@ -139,7 +139,8 @@ class Config:
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self.domain, self.name, lookups=self.lookups, derived=self.derived)
+        unit = self.unit if self.windows is None else None
+        return Reader(self.domain, self.name, lookups=self.lookups, derived=self.derived, unit=unit)
 
     def kept(self) -> Place:
         """

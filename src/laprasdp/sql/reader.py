@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from laprasdp.errors import OtherTable, UnsupportedQuery
 from laprasdp.limits import MAX_DERIVED_TOKENS
+from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.lookup import Lookup, lookups_of
 from laprasdp.sql.parse import Statement, parse
@@ -39,6 +40,8 @@ class Reader:
         Public tables that statements may join.
     derived : mapping of name to str, optional
         What else statements may name: SQL of the attributes.
+    unit : PrivacyUnit, optional
+        Its column may stand in COUNT(DISTINCT …).
     room : int
         Bytes for what is remembered; a statement that takes more than an eighth of them is not.
 
@@ -62,13 +65,16 @@ class Reader:
         *,
         lookups: Mapping[str, Lookup] | None = None,
         derived: Mapping[str, str] | None = None,
+        unit: PrivacyUnit | None = None,
         room: int = ROOM,
     ) -> None:
         self.domain, self._table, self._types, self._room = domain, table, types, room
         self._known: OrderedDict[str, tuple[Statement, int]] = OrderedDict()
         self.taken = 0
         self._shapes = Shapes()
-        self._selects = Selects(domain, table, types or {}, lookups_of(lookups), derived or {})
+        self._selects = Selects(
+            domain, table, types or {}, lookups_of(lookups), derived or {}, unit or PrivacyUnit()
+        )
         self._lock = threading.Lock()
 
     def parse(self, text: str) -> Statement:

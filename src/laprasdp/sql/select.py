@@ -8,6 +8,7 @@ from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
 from laprasdp.limits import MAX_GROWTH, MAX_TABLES
+from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
@@ -39,6 +40,8 @@ class Selects:
     lookups : mapping of name to Lookup
     derived : mapping of name to str
         SQL of the attributes, and of those that stand before it.
+    unit : PrivacyUnit
+        Its column may be counted.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class Selects:
         types: Mapping[str, str],
         lookups: Mapping[str, Lookup],
         derived: Mapping[str, str],
+        unit: PrivacyUnit,
     ) -> None:
         self._domain, self._table, self._lookups = domain, table, lookups
         for name in lookups:
@@ -66,7 +70,7 @@ class Selects:
         self.scratch = Scratch()
         self._images: Images | None = None
         self._lock = threading.RLock()
-        self._texts, self._derived = derived, dict[str, Tree]()
+        self._texts, self._derived, self._unit = derived, dict[str, Tree](), unit
         if derived:
             self._opened()
 
@@ -87,6 +91,8 @@ class Selects:
             images = self._opened()
             images.begin()
             tree = in_lists(self.scratch.read(text))
+            if self._unit.column is not None:
+                tree = persons_counted(tree, self._unit)
             check_functions(tree)
             if (count := _tables(tree, {})) > MAX_TABLES:
                 raise UnsupportedQuery(f"the statement reads {count:,} tables; the limit is {MAX_TABLES:,}")
@@ -113,6 +119,9 @@ class Selects:
     def _opened(self) -> Images:
         if self._images is None:
             types = {column.name: column.type for column in self._columns}
+            person = self._unit.column
+            if person is not None and folded(person) not in map(folded, types):
+                types[person] = "VARCHAR"  # for the names of columns alone: no expression may name it
             self.scratch.create(self._table, types)
             for name, lookup in self._lookups.items():
                 self.scratch.keep(f"{TABLE}{folded(name)}", lookup.rows)
@@ -176,6 +185,30 @@ def in_lists(node: Tree) -> Tree:
         "query_location": node["query_location"],
         "children": [found[1], *held],
     }
+
+
+def persons_counted(node: Tree, unit: PrivacyUnit) -> Tree:
+    """
+    A tree with COUNT(*) in the place of COUNT(DISTINCT person).
+
+    Notes
+    -----
+    **Privacy.**  Assumes that a row counts only if it has a person, and at most `unit.max_rows` rows of each
+    do.  Guarantees that with one row a person both are the same number, of the same sensitivity: 1.
+    """
+    for holder, key, part in list(children(node)):
+        holder[key] = persons_counted(part, unit)
+    if node.get("class") != "FUNCTION" or str(node["function_name"]).lower() != "count":
+        return node
+    named = [part.get("column_names") or [""] for part in node["children"]]
+    if len(named) != 1 or folded(named[0][-1]) != folded(str(unit.column)):
+        return node
+    if unit.max_rows > 1 and node["distinct"]:
+        raise UnsupportedQuery(
+            f"COUNT(DISTINCT {clip(str(unit.column))}): up to {unit.max_rows:,} rows of a person count, and "
+            "nothing tells whose they are; ask for COUNT(*), or declare max_rows = 1 to count each once"
+        )
+    return node | {"function_name": "count_star", "distinct": False, "children": []}
 
 
 def check_functions(node: Tree) -> None:

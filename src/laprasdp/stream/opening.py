@@ -113,7 +113,7 @@ def open_session(
         else:
             rows = open_table(source, domain, table=table, name=name, unit=unit, key=KEY, dialect=dialect)
             opened, origin = owned.enter_context(rows), replace(rows.origin, moved_from=moved_from)
-        reader = Reader(domain, opened.name, opened.types, lookups=lookups, derived=derived)
+        reader = Reader(domain, opened.name, opened.types, lookups=lookups, derived=derived, unit=unit)
         predicted = read_predictions(stream.declared, reader)
         session = Session(
             opened,
