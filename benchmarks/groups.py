@@ -50,7 +50,7 @@ def row(value: int, policy: str) -> dict[str, Any]:
         ) as session:
             session.ask("SELECT COUNT(*) FROM t WHERE c < 7")
             answer, asked = _timed(lambda: session.ask(f"SELECT a, b, {count} GROUP BY a, b"))
-            held, kept = ledger.held, sum(len(one.body) for one in ledger.snapshot()[1][-2:])
+            held, kept = ledger.held, sum(len(one.body) for one in ledger.everything()[1][-2:])
             again = _timed(lambda: session.ask(f"SELECT a, b, {count} GROUP BY a, b"))[1]
             rolled = _timed(lambda: session.ask(f"SELECT a, {count} GROUP BY a"))[1]
             covariance, worked = _timed(lambda: answer.covariance)

@@ -50,9 +50,9 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
     counts, asks = ((1, 2), 120) if quick else ((1, 2, 4, 8), 8_000 if full else 800)
     with tempfile.TemporaryDirectory(prefix="lapras-") as name:
         folder = Path(name)
-        yield from _run("memory", None, 1, asks, folder)
+        yield from run_on("memory", None, 1, asks, folder)
         for count in counts:
-            yield from _run("sqlite", str(folder / f"{count}.db"), count, asks, folder)
+            yield from run_on("sqlite", str(folder / f"{count}.db"), count, asks, folder)
         try:
             server = Server()
         except (ImportError, OSError, subprocess.SubprocessError) as error:
@@ -60,14 +60,15 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
             return
         try:
             for count in counts:
-                yield from _run("postgresql", server.url, count, asks, folder)
+                yield from run_on("postgresql", server.url, count, asks, folder)
         finally:
             server.remove()
 
 
-def _run(
+def run_on(
     backend: str, where: str | None, processes: int, asks: int, folder: Path
 ) -> Iterator[dict[str, object]]:
+    """A row of `rows` for each kind, of so many processes on one ledger."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, context.Pool(processes) as pool:
         gate = manager.Barrier(processes, timeout=60)

@@ -7,7 +7,7 @@ import math
 import multiprocessing
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import laprasdp as lp
+from benchmarks import entries, long, processes
 from benchmarks import groups as grouped
 from benchmarks.accuracy import one_thread
 from laprasdp.policy.catalog import policy_named
@@ -28,13 +29,15 @@ from laprasdp.stream.plan import make_plan
 LEVELS, HORIZON, ROWS = 10, 100, 100_000
 BUDGET = lp.Budget(1.0, 1e-6)
 ATTRIBUTES, SIZES = (2, 4, 6, 8, 10, 15), (10, 100, 300, 1_000)
+PREDICTED = (10, 100, 1_000, 10_000)  # on four attributes
+AXES = ("attributes", "predictions", "levels", "groups", "entries", "stream", "processes")
 LINES = (100, 500, 720, 1_024, 2_000, 10_000, 40_981, 65_536, 1_000_000, 2_000_000)
 QUICK_LINES = (500, 10_000, 65_536)
 POLICIES, LONG = ("primm", "smooth"), 65_536
 OVERLAPS = (1.0, None, 0.0)  # all predicted, unknown, nothing predicted
 
 
-def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
+def rows(full: bool, quick: bool, axis: str | None = None) -> Iterator[dict[str, Any]]:
     """
     Conjunctions of ranges of one to three attributes of ten levels, and ranges of one attribute of many.
 
@@ -43,39 +46,72 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     Parameters
     ----------
     full : bool
-        Also 15 attributes with 1,000 predictions.
+        Also 15 attributes with 1,000 predictions, a stream of 10,000.
     quick : bool
-        4, 10 and 15 attributes; 1,000 predictions; lines of 500, 10,000 and 65,536 levels.
+        4, 10 and 15 attributes; 100 and 10,000 predictions; lines of 500, 10,000 and 65,536 levels; 1,000
+        and 10,000 entries; a stream of 100; one and two processes.
+    axis : str, optional
+        This axis alone.
 
     Yields
     ------
     dict
-        axis ("attributes", 100 predictions; "predictions", on ten attributes; "levels" of one attribute, 100
-        predictions), value, policy (smooth too on long lines, where all is predicted), overlap (1, with the
+        axis ("attributes", 100 predictions; "predictions", on four attributes, and on ten as another axis;
+        "levels" of one attribute, 100 predictions), value, policy (smooth too on long lines, where all is predicted), overlap (1, with the
         whole stream predicted; None, not known, half of it predicted; 0, no predictions), predicted_mae,
         unexpected_mae, planned_unexpected_mae (ranges, of two attributes or of the one), independent_mae,
         design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
-        ask_p99_ms, peak_mib.  Times are of the processor.  For the axis "groups" see `benchmarks.groups.row`.
+        ask_p99_ms, peak_mib.  Times are of the processor.  For the axes "groups", "entries", "stream" and
+        "processes" see `benchmarks.groups.row`, `benchmarks.entries.row`, `benchmarks.long.row` and
+        `benchmarks.processes.rows`.
     """
+    for one in AXES if axis is None else (axis,):
+        yield from _others(one, full, quick) if one in AXES[3:] else _sizes(one, full, quick)
+
+
+def _sizes(chosen: str, full: bool, quick: bool) -> Iterator[dict[str, Any]]:
+    """Growth of the domain and of the prediction set."""
     attributes = (4, 10, 15) if quick else ATTRIBUTES
-    sizes = (1_000,) if quick else SIZES
     cells = [("attributes", value, (LEVELS,) * value, 100) for value in attributes]
-    cells += [("predictions", value, (LEVELS,) * 10, value) for value in sizes]
-    cells += [("predictions", 1_000, (LEVELS,) * 15, 1_000)] if full else []
+    cells += [
+        ("predictions", value, (LEVELS,) * 4, value) for value in (PREDICTED[1::2] if quick else PREDICTED)
+    ]
+    cells += [("predictions on ten", value, (LEVELS,) * 10, value) for value in (() if quick else SIZES)]
+    cells += [("predictions on fifteen", 1_000, (LEVELS,) * 15, 1_000)] if full else []
     cells += [("levels", value, (value,), 100) for value in (QUICK_LINES if quick else LINES)]
     context = multiprocessing.get_context("spawn")
-    for axis, value, shape, count in cells:
+    for axis, value, shape, count in (cell for cell in cells if cell[0].split()[0] == chosen):
         for policy, overlap in itertools.product(POLICIES, OVERLAPS):
-            if overlap == 0.0 and axis == "predictions":
+            if overlap == 0.0 and chosen == "predictions":
                 continue
             if policy != "primm" and not (axis == "levels" and value >= LONG and overlap == 1.0):
                 continue
             with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:  # its memory is its own
                 yield pool.submit(_row, axis, value, shape, count, policy, overlap).result()
-    for groups in (100, 10_000) if quick else grouped.SHAPES:
-        for policy in grouped.POLICIES[:2] if quick else grouped.POLICIES:
-            with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:
-                yield pool.submit(grouped.row, groups, policy).result()
+
+
+def _others(chosen: str, full: bool, quick: bool) -> Iterator[dict[str, Any]]:
+    """Growth of statements, of the ledger, of the stream, and of those who ask."""
+    if chosen == "processes":
+        yield from processes.rows(processes.COUNTS[:2] if quick else processes.COUNTS, 200 if quick else 800)
+        return
+    calls: list[tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]] = []
+    if chosen == "groups":
+        kinds = grouped.POLICIES[:2] if quick else grouped.POLICIES
+        calls = [
+            (grouped.row, (size, kind))
+            for size in ((100, 10_000) if quick else grouped.SHAPES)
+            for kind in kinds
+        ]
+    elif chosen == "entries":
+        calls = [(entries.row, (value,)) for value in (entries.SIZES[:2] if quick else entries.SIZES)]
+    elif chosen == "stream":
+        lengths = long.LENGTHS[: 1 if quick else 3 if full else 2]
+        calls = [(long.row, (value,)) for value in lengths]
+    context = multiprocessing.get_context("spawn")
+    for call, given in calls:
+        with ProcessPoolExecutor(1, context, initializer=one_thread) as pool:
+            yield pool.submit(call, *given).result()
 
 
 def _row(
