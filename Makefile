@@ -2,14 +2,20 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: browser demo test test-all test-lowest check bench docs dist clean
+.PHONY: browser demo java test test-all test-lowest check bench docs dist clean
 
 demo: .venv
 	$(BIN)/lapras demo
 
 test: check
 
-check: .venv
+# What the tests of Spark need; where it cannot be installed they are skipped, and say so.
+java:
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } \
+	  || echo "there is no Java: the tests of Spark are skipped"
+
+check: .venv java
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
 
 # A browser for the tests of the service's pages, which are skipped without one.

@@ -27,11 +27,11 @@ nullable = true
 """
 
 
-def lapras(*arguments, code=0, cwd=None, **options):
+def lapras(*arguments, code=0, cwd=None, timeout=60, **options):
     """Run the command in a process of its own; nothing it prints is ever a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", "laprasdp", *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, timeout=60, **options,
+        cwd=cwd, capture_output=True, text=True, timeout=timeout, **options,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     assert done.returncode == code, done.stderr

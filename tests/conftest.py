@@ -1,4 +1,4 @@
-"""How hypothesis runs: no deadlines, and in the gate always alike; a PostgreSQL, if one can be started."""
+"""How hypothesis runs: no deadlines, and in the gate always alike; servers, if they can be started."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 from postgres import Server
+from spark import Cluster
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)
@@ -24,3 +25,14 @@ def postgres() -> Iterator[Server]:
         pytest.skip(f"no PostgreSQL can be started here: {error}")
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A running Spark cluster."""
+    try:
+        started = Cluster()
+    except (ImportError, OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"no Spark cluster can be started here: {error}")
+    yield started
+    started.remove()

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from postgres import Server
 from sources import as_dict, level_of
+from spark import Cluster
 
 from laprasdp.data.cells import CellTable
 from laprasdp.data.dialect import Dialect
@@ -30,6 +31,7 @@ from laprasdp.data.engine import Engine
 from laprasdp.data.postgres_engine import PostgresEngine
 from laprasdp.data.scan import plan
 from laprasdp.data.schema import open_source
+from laprasdp.data.spark_engine import SparkEngine
 from laprasdp.data.words import WORDS
 from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
@@ -86,12 +88,26 @@ def postgresql(server: Server) -> Opener:
 DUCKDB_OPENERS: list[Opener] = [duckdb_in_memory, duckdb_parquet, duckdb_database]
 
 
-@pytest.fixture(params=[*DUCKDB_OPENERS, postgresql], ids=lambda opener: opener.__name__)
+def spark(cluster: Cluster) -> Opener:
+    def opened(table: pa.Table, folder: Path) -> Engine:
+        path = folder / f"{next(number)}.parquet"
+        pa.parquet.write_table(table, path)
+        return SparkEngine(cluster.session, str(path))
+
+    return opened
+
+
+SERVERS = {postgresql: "postgres", spark: "cluster"}
+
+
+@pytest.fixture(
+    params=[*DUCKDB_OPENERS, postgresql, pytest.param(spark, marks=pytest.mark.xdist_group("spark"))],
+    ids=lambda opener: opener.__name__,
+)
 def opened(request: pytest.FixtureRequest) -> Opener:
     """How each engine opens a table."""
-    if request.param is postgresql:
-        return postgresql(request.getfixturevalue("postgres"))
-    return request.param
+    server = SERVERS.get(request.param)
+    return request.param if server is None else request.param(request.getfixturevalue(server))
 
 
 DOMAIN = Domain(
@@ -206,8 +222,10 @@ def counted(batches: Sequence[pa.RecordBatch], domain: Domain) -> Counter[Row]:
 
 
 def test_a_run_counts_what_plain_python_counts(opened: Opener, tmp_path: Path) -> None:
+    examples = 5 if opened.__qualname__.startswith("spark") else 20
+
     @settings(
-        derandomize=True, deadline=None, max_examples=20, database=None,
+        derandomize=True, deadline=None, max_examples=examples, database=None,
         suppress_health_check=[HealthCheck.too_slow],
     )  # fmt: skip
     @given(rows=rows_of, unit=units, key=st.sampled_from(["k", "", "k|p"]), apart=aparts)

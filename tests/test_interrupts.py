@@ -129,7 +129,7 @@ def test_while_a_log_is_read(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query\nSELECT COUNT(*) FROM t\n")
     slow = (
         "import duckdb; from laprasdp.data.patience import awaited; c = duckdb.connect(); "
-        f"awaited(c, lambda: c.execute('SELECT COUNT(*) {ENDLESS}'))"
+        f"awaited(lambda: c.execute('SELECT COUNT(*) {ENDLESS}'), c.interrupt)"
     )
     arguments = ("predict", "fit", "log.csv", "--log-is", "public")
     with command(tmp_path, "laprasdp.predict.source", "LogSource.batches", *arguments, then=slow) as process:

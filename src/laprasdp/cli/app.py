@@ -159,7 +159,8 @@ def init(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="A Parquet, CSV, JSON or DuckDB file, or postgresql://user@host/name."
+            metavar="TABLE",
+            help="A Parquet, CSV, JSON or DuckDB file, postgresql://user@host/name, spark://… or sc://….",
         ),
     ],
     name: Annotated[

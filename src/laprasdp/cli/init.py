@@ -8,11 +8,10 @@ from pathlib import Path
 
 from laprasdp.config.attributes import toml_key
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.open import columns_of, on_server
+from laprasdp.data.open import address, called, columns_of, on_server
 from laprasdp.data.schema import kind_of
 from laprasdp.errors import ConfigError, LedgerError
 from laprasdp.ledger.file import check_alone
-from laprasdp.server import without_password
 from laprasdp.whole import write_whole
 
 _HEAD = """\
@@ -143,7 +142,7 @@ def _text(
     found: list[tuple[str, str, str | None]],
 ) -> str:
     if on_server(table):
-        source = f"url = {quoted(without_password(table))}\ntable = {quoted(str(name))}"
+        source = f"url = {quoted(address(table))}\ntable = {quoted(str(name))}"
     else:
         where = quoted(os.path.relpath(Path(table).resolve(), out.parent.resolve()))
         source = f"file = {where}" if name is None else f"database = {where}\ntable = {quoted(name)}"
@@ -151,10 +150,10 @@ def _text(
         source += f"\ndelimiter = {quoted(dialect.delimiter or '')}"
     if not all(kind for _, kind, _ in found):
         source += f"\n{_WRITTEN}"
-    called = quoted(name.rpartition(".")[2] if name else Path(table).name.split(".")[0])
+    said = quoted(called(name) if name else Path(table).name.split(".")[0])
     kept = quoted(f"{out.stem}.ledger")
-    pads = {"pad": " " * max(14 - len(called), 1), "ledger_pad": " " * max(15 - len(kept), 1)}
-    parts = [_HEAD.format(source=source, name=called, ledger=kept, **pads)]
+    pads = {"pad": " " * max(14 - len(said), 1), "ledger_pad": " " * max(15 - len(kept), 1)}
+    parts = [_HEAD.format(source=source, name=said, ledger=kept, **pads)]
     if not found:
         parts.append(_KEYED + _OPEN + _NULLABLE)
     for column, kind, fitting in found:

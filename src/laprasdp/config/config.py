@@ -24,7 +24,7 @@ from laprasdp.config.section import Section, placed
 from laprasdp.config.serving import Serving, read_serving
 from laprasdp.config.stream import read_stream, with_forecast
 from laprasdp.data.dialect import Dialect
-from laprasdp.data.open import on_server
+from laprasdp.data.open import ADDRESSES, called, on_server
 from laprasdp.errors import ConfigError
 from laprasdp.periods import open_windows
 from laprasdp.periods.declaration import Declaration
@@ -317,12 +317,12 @@ def _source(section: Section, folder: Path) -> dict[str, Any]:
     if table is not None and not in_database:
         raise ConfigError(f"{section.where}: table is for a database; a file is one table by itself")
     if key == "url" and not on_server(value):
-        raise ConfigError(f"{section.where}: url begins with postgresql://; for a file give file")
+        raise ConfigError(f"{section.where}: url begins with {ADDRESSES}; for a file give file")
     where: Path | str = value if key == "url" else folder / value
     if key == "dataset":
         where, table_name = placed(section.where, datasets.path, value), value
     else:
-        table_name = table.rpartition(".")[2] if table else value.rpartition("/")[2].split(".")[0]
+        table_name = called(table) if table else value.rpartition("/")[2].split(".")[0]
     name = name or table_name or "data"
     found = {"source": where, "table": table, "name": name, "public": public}
     found["moved_from"] = section.take("moved_from", str, None)

@@ -70,11 +70,11 @@ class DuckDBEngine:
         connection = self._source.connection
         with self._told():
             self._keep(scan)
-            found = awaited(connection, partial(connection.execute, _cells(scan).sql("duckdb")))
+            found = awaited(partial(connection.execute, _cells(scan).sql("duckdb")), connection.interrupt)
             # duckdb 1.5 renamed it
             reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(_BATCH)
             try:
-                while (batch := awaited(connection, partial(next, reader, None))) is not None:
+                while (batch := awaited(partial(next, reader, None), connection.interrupt)) is not None:
                     yield batch
             except pyarrow.ArrowException as error:  # all is counted: nothing but memory can be missing
                 raise duckdb.OutOfMemoryException from error
@@ -91,7 +91,7 @@ class DuckDBEngine:
             f"{level} {level_type(read.attribute)}"
             for level, read in zip(levels, scan.attributes, strict=True)
         ]
-        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR", "person BLOB"]
+        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR"]
         connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
         for i, read in enumerate(scan.attributes):
             if read.level.lookup is not None:
@@ -101,10 +101,10 @@ class DuckDBEngine:
             counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
         else:
             columns.append(scan.person)
-            counted = exp.select("*").from_(rows).where("person IS NOT NULL")
+            counted = exp.select("*").from_(rows).where("who IS NOT NULL")
         for part in self._source.scans(columns):
             into = counted.with_("s", as_=_values(scan).from_(part), materialized=True).sql("duckdb")
-            awaited(connection, partial(connection.execute, "INSERT INTO kept " + into))
+            awaited(partial(connection.execute, "INSERT INTO kept " + into), connection.interrupt)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -130,7 +130,7 @@ def _values(scan: Scan) -> exp.Select:
 
 
 def _rows(scan: Scan) -> exp.Select:
-    """From ``s``, the values: the levels a0, a1, … and, with persons, who (a text) and person (its bytes)."""
+    """From ``s``, the values: the levels a0, a1, … and, with persons, who (a text)."""
     rows = exp.select().from_("s")
     for i, read in enumerate(scan.attributes):
         names = {"value": exp.column(f"v{i}", "s"), "absent": exp.column(f"n{i}", "s")}
@@ -141,8 +141,7 @@ def _rows(scan: Scan) -> exp.Select:
         level = spelled(read.level.expression, DUCKDB, names)
         rows = rows.select(exp.cast(level, level_type(read.attribute), dialect="duckdb").as_(f"a{i}"))
     if scan.person is not None:
-        who = DUCKDB["text"](exp.column(f"v{len(scan.attributes)}", "s"))
-        rows = rows.select(who.as_("who"), DUCKDB["bytes"](who.copy()).as_("person"))
+        rows = rows.select(DUCKDB["text"](exp.column(f"v{len(scan.attributes)}", "s")).as_("who"))
     return rows
 
 

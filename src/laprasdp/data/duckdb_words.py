@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import duckdb
 from sqlglot import exp
 
 from laprasdp.data.levels import LevelList
+from laprasdp.data.words import Spelling
 
 
 def _call(function: str, *arguments: exp.Expr) -> exp.Expr:
@@ -31,7 +31,7 @@ def _parts(*parts: exp.Expr) -> exp.Expr:
     return _call("concat_ws", exp.Literal.string("|"), *parts)
 
 
-DUCKDB: Mapping[str, Callable[..., exp.Expr]] = MappingProxyType(
+DUCKDB: Spelling = MappingProxyType(
     {
         "read": _read,
         "text": _text,

@@ -10,15 +10,38 @@ from laprasdp.data.dialect import Dialect
 from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
-from laprasdp.server import SCHEMES
+from laprasdp.server import SCHEMES, without_password
 
 if TYPE_CHECKING:
+    from laprasdp.data.postgres_engine import PostgresEngine
     from laprasdp.data.scanned import ScannedTable
+    from laprasdp.data.spark_engine import SparkEngine
+
+_SPARK = ("spark", "sc")
+ADDRESSES = "postgresql://, spark:// or sc://"
 
 
 def on_server(source: object) -> TypeGuard[str]:
-    """Whether a source is the address of a PostgreSQL server, and no file."""
-    return isinstance(source, str) and source.partition("://")[0].partition("+")[0] in SCHEMES
+    """Whether a source is the address of a PostgreSQL server or of a Spark cluster, and no file."""
+    return isinstance(source, str) and _scheme(source) in (*SCHEMES, *_SPARK)
+
+
+def address(source: str) -> str:
+    """The address of a server as it may be written to a file: without password or token."""
+    return source.partition(";")[0] if _scheme(source) in _SPARK else without_password(source)
+
+
+def called(table: str) -> str:
+    """
+    What a table on a server is called, unless it is given a name.
+
+    Examples
+    --------
+    >>> called("shop.visits"), called("/data/visits.parquet"), called("delta.`/data/visits`@12")
+    ('visits', 'visits', 'visits')
+    """
+    whole = table.partition("@")[0].rstrip("`/")
+    return whole.rpartition("/")[2].split(".")[0] if "/" in whole else whole.rpartition(".")[2]
 
 
 def open_table(
@@ -38,7 +61,8 @@ def open_table(
     Parameters
     ----------
     source : path, address, or an Arrow, pandas or Polars table
-        A file as `laprasdp.data.duckdb.DuckDBTable` takes it, or ``postgresql://user@host:port/name``.
+        A file as `laprasdp.data.duckdb.DuckDBTable` takes it, ``postgresql://user@host:port/name``,
+        ``spark://host:port``, ``sc://host:port``, or a `SparkSession`.
     table, name, dialect
         As there.
     domain, unit, key, apart
@@ -53,17 +77,21 @@ def open_table(
     -----
     **Privacy.**  As `ScannedTable`.
     """
-    if not on_server(source):
+    if not on_server(source) and not _is_session(source):
         from laprasdp.data.duckdb import DuckDBTable
 
         return DuckDBTable(
             source, domain, table=table, name=name, unit=unit, key=key, apart=apart, dialect=dialect
         )
     if dialect is not None:
-        raise DataError("a table in PostgreSQL has types: leave out how texts are written")
+        raise DataError("a table on a server has types: leave out how texts are written")
+    if _is_spark(source):
+        from laprasdp.data.spark import SparkTable
+
+        return SparkTable(source, domain, table=table, name=name, unit=unit, key=key, apart=apart)
     from laprasdp.data.postgres import PostgresTable
 
-    return PostgresTable(source, domain, table=table, name=name, unit=unit, key=key, apart=apart)
+    return PostgresTable(str(source), domain, table=table, name=name, unit=unit, key=key, apart=apart)
 
 
 def columns_of(
@@ -82,12 +110,30 @@ def columns_of(
     DataError
         The source cannot be opened as a table.
     """
-    if not on_server(source):
+    if not on_server(source) and not _is_session(source):
         from laprasdp.data.schema import columns
 
         return columns(source, table, dialect)
-    from laprasdp.data.postgres_engine import PostgresEngine
+    engine: PostgresEngine | SparkEngine
+    if _is_spark(source):
+        from laprasdp.data.spark_engine import SparkEngine
 
-    engine = PostgresEngine(source, table)
+        engine = SparkEngine(source, table)
+    else:
+        from laprasdp.data.postgres_engine import PostgresEngine
+
+        engine = PostgresEngine(str(source), table)
     engine.close()
     return engine.described
+
+
+def _scheme(source: str) -> str:
+    return source.partition("://")[0].partition("+")[0] if "://" in source else ""
+
+
+def _is_session(source: object) -> bool:
+    return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "catalog")
+
+
+def _is_spark(source: object) -> bool:
+    return _is_session(source) or (isinstance(source, str) and _scheme(source) in _SPARK)

@@ -19,7 +19,7 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     Parameters
     ----------
     rows : select
-        Rows in the domain: ``person``, ``who`` (the person as a text) and the levels ``a0``, ``a1``, ….
+        Rows in the domain: ``who`` (the person as a text, compared by its bytes) and the levels ``a0``, ….
     scan : Scan
 
     Returns
@@ -34,11 +34,12 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     which of two equal rows has which number makes no difference to the counts.
     """
     levels, apart = scan.levels, scan.apart
-    equal = [exp.column(name) for name in ("person", *levels)]
-    copy = exp.Window(this=exp.RowNumber(), partition_by=equal).as_("copy")
+    equal = [exp.column(name) for name in ("who", *levels)]
+    alike = exp.Order(expressions=[exp.Ordered(this=exp.column("who"))])  # any order will do
+    copy = exp.Window(this=exp.RowNumber(), partition_by=equal, order=alike).as_("copy")
     counted = rows.select(copy)
     parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
-    within: list[exp.Expr] = [exp.column("person")]
+    within: list[exp.Expr] = [exp.column("who")]
     if apart is not None:
         start = _start(exp.column(levels[apart[0]]), apart[1])
         parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)

@@ -181,22 +181,21 @@ class PostgresEngine:
         if scan.person is not None:
             if scan.order != ORDERS[0]:
                 raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
-            first = spelled(first_rows(counted.where("person IS NOT NULL"), scan), words_for(""))
+            first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words_for(""))
             assert isinstance(first, exp.Select)
             counted = first
         cells = exp.select(*levels, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*levels)
         return cells.with_("r", as_=self._rows(scan))
 
     def _rows(self, scan: Scan) -> exp.Select:
-        """The levels a0, a1, … and, with persons, who (a text) and person (its bytes)."""
+        """The levels a0, a1, … and, with persons, who, a text."""
         rows = exp.select().from_(self._table)
         for i, read in enumerate(scan.attributes):
             level, rows = self._level(read, rows, f"list{i}")
             rows = rows.select(exp.cast(level, "INTEGER").as_(f"a{i}"))
         if scan.person is not None:
-            words = words_for(scan.person.type)
-            who = words["text"](self._value(scan.person))
-            rows = rows.select(who.as_("who"), words["bytes"](who.copy()).as_("person"))
+            who = words_for(scan.person.type)["text"](self._value(scan.person))
+            rows = rows.select(who.as_("who"))
         return rows
 
     def _level(self, read: Declared, rows: exp.Select, listed: str) -> tuple[exp.Expr, exp.Select]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sqlglot import exp
 
 from laprasdp.data.column import DAYS, FLOATS
 from laprasdp.data.levels import LevelList
+from laprasdp.data.words import Spelling
 
-Spelling = Mapping[str, Callable[..., exp.Expr]]
 _TYPES = {
     "smallint": "SMALLINT",
     "integer": "INTEGER",
@@ -86,13 +85,12 @@ def words_for(kind: str) -> Spelling:
     """What PostgreSQL makes of each word that a plan says of a column of this DuckDB type."""
     return {
         "read": _read_double if kind in FLOATS else _read,
-        "text": lambda value: exp.cast(value, "VARCHAR"),
+        "text": lambda value: _by_bytes(exp.cast(value, "VARCHAR")),
         "bytes": lambda text: exp.func("convert_to", text, exp.Literal.string("UTF8")),
         "finite": (lambda value: exp.func("isfinite", value)) if kind.startswith(DAYS) else _finite,
         "whole": lambda number: exp.func("trunc", number),
-        "digest": lambda *parts: exp.Collate(
-            this=exp.func("md5", exp.func("concat_ws", exp.Literal.string("|"), *parts)),
-            expression=exp.to_identifier("C", quoted=True),
+        "digest": lambda *parts: _by_bytes(
+            exp.func("md5", exp.func("concat_ws", exp.Literal.string("|"), *parts))
         ),
     }
 
@@ -133,6 +131,10 @@ def placed(lookup: LevelList, value: exp.Expr, postgres_type: str) -> exp.Expr:
 def _array(texts: str, postgres_type: str) -> exp.Expr:
     kind = exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=f"{postgres_type}[]")
     return exp.Cast(this=exp.Literal.string("{" + texts + "}"), to=kind)
+
+
+def _by_bytes(text: exp.Expr) -> exp.Expr:
+    return exp.Collate(this=text, expression=exp.to_identifier("C", quoted=True))
 
 
 def _read(value: exp.Expr, kind: exp.Expr) -> exp.Expr:

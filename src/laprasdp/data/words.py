@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+Spelling = Mapping[str, Callable[..., exp.Expr]]
+"""From each of `WORDS` to what an engine makes of its arguments."""
 WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "digest", "hash")
 """
 All words of a plan.  None of them fails, whatever the value: what cannot be said is NULL.
 
 =========================  =================================================================================
 read(value, type)          the value as another type
-text(value)                how the engine writes the value
+text(value)                how the engine writes the value, to be compared by its bytes in UTF-8
 bytes(text)                its bytes in UTF-8, which compare whatever the collation
 finite(value)              whether a number is neither NaN nor infinite, or a date or moment is one
-whole(number)              the number without its fraction
+whole(number)              a whole number, which is the number itself if it has no fraction
 matches(text, pattern)     whether a pattern of literals, classes, groups, counts and choices fits all of it
 moment(text, format)       the moment that a text spells in the format, as `Dialect.date_format` says
 digest(part, part, …)      md5 of the parts with ``|`` between, in 32 small hexadecimal digits, in byte order
@@ -30,9 +32,7 @@ def word(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
-def spelled(
-    said: exp.Expr, words: Mapping[str, Callable[..., exp.Expr]], names: Mapping[str, exp.Expr] | None = None
-) -> exp.Expr:
+def spelled(said: exp.Expr, words: Spelling, names: Mapping[str, exp.Expr] | None = None) -> exp.Expr:
     """
     A copy of an expression for one engine.
 

@@ -102,10 +102,10 @@ class LogSource:
             connection = self._opened.connection
             for scan in self._opened.scans(used):
                 query = f"SELECT {', '.join(parts)} FROM {scan.sql('duckdb')}"
-                found = awaited(connection, partial(connection.execute, query))
+                found = awaited(partial(connection.execute, query), connection.interrupt)
                 # duckdb 1.5 renamed it
                 reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(BATCH)
-                while (batch := awaited(connection, partial(next, reader, None))) is not None:
+                while (batch := awaited(partial(next, reader, None), connection.interrupt)) is not None:
                     yield batch
         except (duckdb.Error, DataError):
             raise ConfigError(f"{self._path} cannot be read to its end: is it damaged?") from None

@@ -58,8 +58,8 @@ def open_session(
     Parameters
     ----------
     source : path, URL, Arrow table, pandas or Polars data frame, or Table
-        A Parquet, CSV or JSON file, a DuckDB database or ``postgresql://user@host/name`` with `table`, or a
-        table in memory.
+        A Parquet, CSV or JSON file, a table in memory, or with `table` a DuckDB database,
+        ``postgresql://user@host/name``, ``spark://host:port``, ``sc://host:port`` or a `SparkSession`.
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.
