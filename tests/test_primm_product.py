@@ -19,7 +19,6 @@ import laprasdp as lp
 from laprasdp.errors import BudgetExhausted
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.design_product import design_product
 from laprasdp.policy.kinds import typical_queries
 from laprasdp.policy.outlook import Refined
 from laprasdp.policy.primm_product import PrimmProduct
@@ -135,7 +134,7 @@ def test_any_adaptive_stream_stays_within_the_budget_and_replays(
             sums = sums + np.array([value * scale for value in written(entry.measurement).tolist()])
     assert max(sums) * 2**MU_BITS <= BUDGET.mu_squared_units
     written_out = MemoryLedger()  # the same entries by way of their JSON
-    written_out.open(PrimmProduct(given_).settings())
+    written_out.open(belief.settings())
     for kept in ledger.since(0):
         with written_out.transaction(kept.stamp) as transaction:
             transaction.append(read_entry(write_entry(kept), DOMAIN).entry)
@@ -214,7 +213,7 @@ def test_the_plan_is_what_the_stream_then_shows(predictions: list[Query], overla
 
 
 def test_the_design_is_the_same_every_time() -> None:
-    first, second = (design_product(setting(POOL[:5])) for _ in range(2))
+    first, second = (PrimmProduct(setting(POOL[:5])).design for _ in range(2))
     assert first.shares == second.shares
     assert first.prior.multipliers == second.prior.multipliers
     assert first.typical == second.typical

@@ -252,6 +252,23 @@ def test_copies_go_their_own_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     assert belief.rows == 20
 
 
+def test_the_covariance_of_many_queries_is_that_of_few_in_every_state() -> None:
+    """What is kept of a large lot belongs to the prior alone, so copies that learned other rows share it."""
+    rng, domain = np.random.default_rng(4), lp.Domain(a=lp.Integers(0, 9), b=lp.Integers(0, 7))
+    lot = list(dict.fromkeys(random_query(rng, domain, 2) for _ in range(90)))
+    assert len(lot) > 64
+    belief = ProductBelief(prior_over(domain, 2))
+    for query in lot[:3]:
+        other = belief.copy()
+        other.learn(measure([random_query(rng, domain, 2)], Fraction(1, 2)), None)
+        belief.learn(measure([query], Fraction(1, 3)), None)
+        for each in (belief, other):
+            joint = each.covariance(lot)
+            few = each.covariance(lot[:20])
+            np.testing.assert_allclose(joint[:20, :20], few, rtol=1e-9, atol=1e-12)
+            assert joint.diagonal() == pytest.approx([each.variance(query) for query in lot], rel=1e-9)
+
+
 def test_what_a_belief_does_not_learn_from() -> None:
     belief = ProductBelief(prior_over(SMALL, 1))
     with pytest.raises(TypeError, match="prior"):

@@ -18,7 +18,7 @@ import scipy.linalg
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, moved
-from laprasdp.belief.direct import Direct, centred, joint_of
+from laprasdp.belief.direct import Direct, joint_of
 from laprasdp.belief.group_prior import GroupPrior
 from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
@@ -197,13 +197,14 @@ class ProductBelief:
         own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
         rows, spread = np.zeros(len(queries)), 0.0
         if any(mine is not None and mine.total for mine in own.values()):
-            beside = ProductBelief.covariance(
+            with_total = ProductBelief.covariance(
                 self, [*(queries[i] for i in known), Query.constant(self.prior.domain, 1)]
             )
-            rows[known], spread = beside[-1, :-1], float(beside[-1, -1])
+            rows[known], spread = with_total[-1, :-1], float(with_total[-1, -1])
         if known:
-            before = self._views.joint([queries[i] for i in known])
-            seen = self._seen([self._views.view(queries[i]) for i in known])
+            lot = [queries[i] for i in known]
+            before, beside = self._views.joint(lot), self._views.beside(lot, self._queries)
+            seen = self._seen([self._views.view(query) for query in lot], beside)
             with blas_threads(1):
                 joint[np.ix_(known, known)] = before - seen @ seen.T
             for i, variance, along in zip(known, before.diagonal().tolist(), seen, strict=True):
@@ -247,7 +248,7 @@ class ProductBelief:
 
     def _own(self, query: Query) -> Direct | None:
         """What the query's own measurements say of it, or those of half of it around the total."""
-        base, scale, shift = centred(query)
+        base, scale, shift = self._views.centred(query)
         found = self._direct.get(base.key)
         return None if found is None else found.scaled(scale, shift)
 
@@ -292,9 +293,10 @@ class ProductBelief:
             found[where] = self._released.get(part, np.nan)
         return found
 
-    def _seen(self, views: Sequence[View]) -> Floats:
+    def _seen(self, views: Sequence[View], with_basis: Floats | None = None) -> Floats:
         """(q, k) covariance of queries with the whitened rows."""
-        with_basis = self._basis.covariances(views, self.prior.precisions)
+        if with_basis is None:
+            with_basis = self._basis.covariances(views, self.prior.precisions)
         with blas_threads(1):
             return np.asarray(with_basis @ self._factor.T)
 
@@ -307,7 +309,7 @@ class ProductBelief:
             self._releases += 1
             mixed = bool(((rows[:, spanned] != 0).any(axis=1) & (rows[:, open_] != 0).any(axis=1)).any())
             for place, weights in zip(open_, _decoded(measurement, rows, open_), strict=False):
-                base, scale, shift = centred(queries[place])
+                base, scale, shift = self._views.centred(queries[place])
                 own = Direct(float(weights @ values), -shift, {self._releases: weights}, mixed)
                 own, before = own.scaled(1 / scale), self._direct.get(base.key)
                 spread = self._rows_known[1] if before is not None else 0.0

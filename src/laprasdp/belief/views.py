@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, View, view_of
+from laprasdp.belief.direct import centred
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import class_sizes, runs_of
 from laprasdp.strategy.drawn import DrawnPart
@@ -39,7 +40,8 @@ class Views:
         self._prior, self._roots = prior, roots
         self._views: dict[str, View] = {}
         self._covered: dict[str, bool] = {}
-        self._lots: dict[tuple[str, ...], Floats] = {}
+        self._centred: dict[str, tuple[Query, int, int]] = {}
+        self._lots: dict[tuple[str, ...], tuple[Floats, dict[str, Floats]]] = {}
 
     def view(self, query: Query) -> View:
         """How the prior sees a query."""
@@ -90,20 +92,46 @@ class Views:
         long, steps = self._prior.long, dict(zip(query.axes, query.steps, strict=True))
         return [long[axis].shape.cut(steps[axis]) for axis in axes if axis in long]
 
+    def centred(self, query: Query) -> tuple[Query, int, int]:
+        """`laprasdp.belief.direct.centred` of a query, kept."""
+        found = self._centred.get(query.mark)
+        if found is None:
+            if len(self._centred) >= _KEPT:
+                self._centred.clear()
+            found = self._centred[query.mark] = centred(query)
+        return found
+
     def joint(self, queries: Sequence[Query]) -> Floats:
         """Prior covariance of some queries; that of the last large lot is kept, for designs ask again."""
         keys = tuple(query.mark for query in queries)
         kept = self._lots.get(keys)
         if kept is not None:
-            return kept
-        asked, found = Basis(len(self._prior.domain), self._roots), list(map(self.view, queries))
-        asked.add(found)
-        joint = asked.covariances(found, self._prior.precisions)
+            return kept[0]
+        joint = self._between(queries, queries)
         joint = (joint + joint.T) / 2
         if len(keys) > _LOT:
             self._lots.clear()
-            self._lots[keys] = joint
+            self._lots[keys] = joint, {}
         return joint
+
+    def beside(self, queries: Sequence[Query], others: Sequence[Query]) -> Floats | None:
+        """(q, b) prior covariance of the last large lot with others; None if the queries are not that lot."""
+        kept = self._lots.get(tuple(query.mark for query in queries)) if len(queries) > _LOT else None
+        if kept is None:
+            return None
+        columns = kept[1]
+        if len(columns) > _KEPT:
+            columns.clear()
+        missing = [query for query in others if query.mark not in columns]
+        if missing:
+            new = self._between(queries, missing).T.copy()
+            columns |= {query.mark: column for query, column in zip(missing, new, strict=True)}
+        return np.column_stack([columns[query.mark] for query in others]) if others else None
+
+    def _between(self, queries: Sequence[Query], others: Sequence[Query]) -> Floats:
+        basis = Basis(len(self._prior.domain), self._roots)
+        basis.add(list(map(self.view, others)))
+        return basis.covariances(list(map(self.view, queries)), self._prior.precisions)
 
     def _has_part(self, query: Query, subset: Axes) -> bool:
         """Whether the query's projection on the subspace of a set is not zero, in exact integers."""

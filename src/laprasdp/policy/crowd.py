@@ -26,10 +26,13 @@ class Crowd:
     levels : (axes, cells) int array
     share : (cells,) array
         Share of typical queries that touch each cell.
+    anywhere : float
+        Share of them that is thought to touch any other cell.
     """
 
     levels: npt.NDArray[np.intp]
     share: Floats
+    anywhere: float = 0.0
 
     def touched(self, query: Query) -> npt.NDArray[np.bool_]:
         """(cells,) whether each cell has a weight in `query`."""

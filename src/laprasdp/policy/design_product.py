@@ -1,54 +1,57 @@
 r"""The design of PRIMM's releases on a table of many cells: what to measure before the stream, how strongly.
 
-The background prior and the strategy of the predicted queries are designed once; only their shares of the
-budget are compared, by the errors that they lead to for predicted queries and for typical others.  No data
-is read.
+Backgrounds and the strategy of the predicted queries are designed once; only their shares of the budget are
+compared, by the errors that they lead to for predicted queries and for typical others.  What the errors of
+others are thought to be is corrected by what they are when such a stream is played.  No data is read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.errors import BudgetExhausted
-from laprasdp.limits import MANY_PREDICTED, MAX_CLASSES
+from laprasdp.limits import MANY_PREDICTED
+from laprasdp.policy.backgrounds import NARROW, backgrounds
 from laprasdp.policy.crowd import Crowd, crowd_of
-from laprasdp.policy.kinds import ALIKE, WIDEST, is_ordered, kinds_of_query
+from laprasdp.policy.kinds import ALIKE, kinds_of_query
 from laprasdp.policy.outlook import Outlook, Shares
 from laprasdp.policy.setting import Setting
-from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
-from laprasdp.queries.runs import runs_of
-from laprasdp.strategy.background import point_moment, range_moment
-from laprasdp.strategy.factor import Moment, shape_of
 from laprasdp.strategy.joint import Joint, design_joint, design_line
-from laprasdp.strategy.kronecker import Marginals, design_marginals
-from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
-from laprasdp.strategy.tree import SHORT, cut_moments, depth_moments, point_moments
+from laprasdp.strategy.kronecker import Marginals
 
-_MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
-_NARROW = 4  # attributes up to which the background has all sets that queries may use
-_TYPICAL = 12  # typical queries of each kind
-_ROWS = 1_000_000  # noise values that the prior may have in all
+HURT = 1.27
+"""Times the error without predictions, that a kind may have with them when played; any stream of it: 1.3."""
+
+HURT_AROUND = 1.31
+"""The same where most are measured around half of the total: less would leave predicted ones with more than
+any query has without predictions.  All kinds are hurt alike then: twenty statements by 1.33."""
+
+_MOST = 0.75  # share of unpredicted queries that counts as most
+_ABOVE = 1.05  # times the error of independent noise, likewise
+_TYPICAL = 12  # queries of each kind that stand for it in the outlook
+_PLAYED = 20  # queries of a stream that is played
+_ROUNDS = 4  # shares that are played
+_NEARLY = 0.98  # of what kinds may have, from which on no other shares are looked for
+_REFUSED = 100.0  # times what it may have, that a query which is refused counts as
 _GAP = 1e-2
 _TRUST = 0.9  # share of predicted queries that their release is designed for, where it is not known
-HURT = 1.26  # times the error without predictions, that a kind of unpredicted queries may have with them
-_MOST = 0.75  # share of unpredicted queries that counts as most
-HURT_AROUND = 1.37  # the same where most are measured around half of the total: played it is 1.29
 _BACKGROUND = (0.02, *(share / 20 for share in range(1, 20)))
-_STREAM = (0.02, *(share / 20 for share in range(1, 20)))
+_STREAM = (0.02, *(share / 40 for share in range(2, 40)))
 _LEAST = 0.002  # share of the stream where nothing is expected to be measured
 _UNKNOWN = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)  # overlaps that stand for an unknown one
 _WIDER = 1.05  # how much better a background of more attributes has to be
 _CLOSE = 1.02  # of the least hurt, where no shares keep the limit
-_WORSE = 1.05  # times the least error that predicted queries may have within the limits
+_WORSE = 1.02  # times the least error that predicted queries may have within the limits
 _MOVED = 0.5  # part of the stream's share that later batches bring to the predicted queries, if all are
+
+Kinds = Mapping[str, Sequence[Query]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +98,19 @@ class ProductDesign:
         return tuple(query for queries in self.kinds.values() for query in queries)
 
 
-def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
+Player = Callable[[Setting, ProductDesign], Callable[[Sequence[Query]], float]]
+"""What plays streams to a design: the mean deviation of each; infinite if a query is refused."""
+
+
+def design_product(setting: Setting, played: Player, *, seed: int = 0) -> ProductDesign:
     """
     Design both releases and choose the shares.
 
     Parameters
     ----------
     setting : Setting
+    played : callable
+        What comes of a design, for each kind of query.
     seed : int
         Typical queries are drawn with it.
 
@@ -114,43 +123,38 @@ def design_product(setting: Setting, *, seed: int = 0) -> ProductDesign:
     -----
     The score is the mean, over the overlaps that are possible and all kinds of other queries, of the fourth
     power of the error against the best candidate's, so that none is given up.  Where the overlap is not
-    known, no kind may have more than `HURT` times the error that it has without predictions, `HURT_AROUND`
-    times where most have no prior, nor more than independent noise.
+    known, no kind may have more than `HURT` times the error that it has without predictions, nor more than
+    independent noise by 5%: shares that keep this in the outlook are played, which tells how far the outlook
+    is wrong, up to four times.
     """
-    domain, rng = setting.domain, np.random.default_rng(seed)
     many = len(setting.predictions) > MANY_PREDICTED
     if many:
-        setting = _some(setting, rng)
-    known = setting.predictions, _TYPICAL, rng, setting.importance
-    every, others = kinds_of_query(domain, *known), kinds_of_query(domain, *known)
-    power = 1 if len(domain) <= _NARROW else 2
-    crowd = crowd_of([queries[:_TYPICAL] for queries in others.values()], rng, power)
-    kinds = {kind: queries[:_TYPICAL] for kind, queries in every.items()}
-    predicted = setting.predictions
-    joint = _joint(setting) if predicted and not many else None
-    limits = None
-    if joint is not None and setting.overlap is None:
-        alone = _alone(setting, every, kinds, crowd)
-        before = Outlook(alone.setting, alone.prior, None, kinds, crowd)
-        errors = before.others(alone.shares, setting.length)
-        independent = math.sqrt(setting.length / before.power)
-        hurt = HURT_AROUND if before.centred.mean() > _MOST else HURT
-        limits = np.maximum(np.minimum(hurt * errors, independent), errors)
-    found = _best(setting, joint, every, kinds, crowd, limits)
-    scaled = found.prior_at(found.shares.background)
-    outlook = found.outlook
-    return ProductDesign(
-        scaled,
-        joint,
-        found.shares,
-        kinds,
-        outlook.sharp,
-        outlook.crowded,
-        outlook.rows,
-        outlook.apart,
-        outlook.centred,
-        outlook.crowd,
-    )
+        setting = _some(setting, np.random.default_rng([seed, 3]))
+    every, others = (_drawn(setting, [seed, place]) for place in (0, 1))
+    joint = _joint(setting) if setting.predictions and not many else None
+    compared = _Compared(setting, joint, every, others, seed)
+    if joint is None or setting.overlap is not None:
+        return compared.design(compared.best(None))
+    bare = replace(setting, predictions=(), expected=(), overlap=None)
+    alone = _Compared(bare, None, _unlike(every), _unlike(others), seed)
+    chosen = alone.best(None)
+    thought = Outlook(bare, alone.whole(chosen), None, compared.kinds, compared.crowd)
+    independent = math.sqrt(setting.length / compared.power)
+    hurt = HURT_AROUND if thought.centred.mean() > _MOST else HURT
+    allowed = _Allowed(others, compared.kinds, played(bare, alone.design(chosen)), hurt, independent)
+    limits = hurt * thought.others(alone.candidates[chosen][1], setting.length)
+    return compared.design(compared.unhurt(allowed, limits, played))
+
+
+def _drawn(setting: Setting, seed: Sequence[int]) -> Kinds:
+    """Queries of every kind; those of the kinds that need no predictions are the same without them."""
+    rng = np.random.default_rng(seed)
+    return kinds_of_query(setting.domain, setting.predictions, _PLAYED, rng, setting.importance)
+
+
+def _unlike(kinds: Kinds) -> Kinds:
+    """The kinds that need no predictions."""
+    return {kind: queries for kind, queries in kinds.items() if kind != ALIKE}
 
 
 def _some(setting: Setting, rng: np.random.Generator) -> Setting:
@@ -170,89 +174,147 @@ def _joint(setting: Setting) -> Joint:
     return line or design_joint(setting.predictions, setting.importance, gap=_GAP)
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """A background of some sets of attributes, and the shares that are best with it."""
+class _Allowed:
+    """
+    What unpredicted queries may have, by streams of each kind.
 
-    setting: Setting
-    weights: Mapping[Axes, float]
-    moments: Mapping[int, Moment]
-    prior: Marginals
-    outlook: Outlook
-    shares: Shares
+    Parameters
+    ----------
+    others, kinds : mapping of str to sequence of Query
+        Those that are played, and by which a plan tells of each kind.
+    alone : callable
+        Plays a stream to the policy that nothing is predicted to.
+    hurt : float
+        Times what a kind has then, that it may have.
+    independent : float
+        Deviation of independent noise.
+    """
 
-    def prior_at(self, share: float) -> Marginals:
-        whole = Fraction(self.setting.ledger_unit.total, 2**MU_BITS)
-        return _prior(self.setting, self.weights, self.moments, whole * Fraction(share))
+    def __init__(
+        self,
+        others: Kinds,
+        kinds: Kinds,
+        alone: Callable[[Sequence[Query]], float],
+        hurt: float,
+        independent: float,
+    ) -> None:
+        self._streams = [(queries[:_PLAYED], kinds[kind]) for kind, queries in others.items()]
+        self._alone, self._hurt, self._independent = cache(alone), hurt, independent
 
+    def shares(self, played: Callable[[Sequence[Query]], float]) -> Floats:
+        """(k,) mean error of each kind, of what it may be."""
+        return np.array([self._share(streams, played) for streams in self._streams])
 
-def _alone(
-    setting: Setting,
-    every: Mapping[str, Sequence[Query]],
-    kinds: Mapping[str, Sequence[Query]],
-    crowd: Crowd,
-) -> _Candidate:
-    """What would be designed if nothing were predicted."""
-    unlike, others = ({k: queries for k, queries in found.items() if k != ALIKE} for found in (every, kinds))
-    return _best(
-        replace(setting, predictions=(), expected=(), overlap=None), None, unlike, others, crowd, None
-    )
-
-
-def _best(
-    setting: Setting,
-    joint: Joint | None,
-    every: Mapping[str, Sequence[Query]],
-    kinds: Mapping[str, Sequence[Query]],
-    crowd: Crowd,
-    limits: Floats | None,
-) -> _Candidate:
-    """The best background, of sets of few attributes or of more, with its shares."""
-    moments = {axis: _moment(setting, axis) for axis in range(len(setting.domain))}
-    weights = _weights(setting, every, moments, 0.0 if setting.overlap is None else 1.0)
-    whole = Fraction(setting.ledger_unit.total, 2**MU_BITS)
-    widest = max(map(len, weights))
-    shared = joint is None and bool(setting.predictions)  # which rest on the background alone
-    tried = range(widest + 1) if len(setting.domain) > _NARROW and not shared else (widest,)
-    outlooks: list[tuple[dict[Axes, float], Marginals, Outlook]] = []
-    for wide in tried:
-        narrow = {axes: weight for axes, weight in weights.items() if len(axes) <= wide}
-        if outlooks and _draws(setting, narrow) > _MANY:
-            break
-        prior = _prior(setting, narrow, moments, whole)
-        outlooks.append((narrow, prior, Outlook(setting, prior, joint, kinds, crowd)))
-    place, shares = _shares(setting, [outlook for *_, outlook in outlooks], limits)
-    narrow, prior, outlook = outlooks[place]
-    return _Candidate(setting, narrow, moments, prior, outlook, shares)
+    def _share(self, streams: Sequence[Sequence[Query]], played: Callable[[Sequence[Query]], float]) -> float:
+        before, after = (math.fsum(map(each, streams)) / len(streams) for each in (self._alone, played))
+        if math.isinf(before):
+            return 1.0  # what is refused without predictions, too, is not hurt
+        return min(after / max(min(self._hurt * before, _ABOVE * self._independent), before), _REFUSED)
 
 
-def _shares(setting: Setting, outlooks: Sequence[Outlook], limits: Floats | None) -> tuple[int, Shares]:
-    """The best shares, and with which of the backgrounds."""
-    known = setting.overlap if setting.predictions else 0.0
-    overlaps = _UNKNOWN if known is None else (known,)
-    table, own, worst = [], [], []
-    grid = _grid(outlooks[0].predicted, known)
-    candidates = [(place, shares) for place in range(len(outlooks)) for shares in grid]
-    for place, shares in candidates:
-        outlook, row = outlooks[place], list[Floats]()
-        free = outlook.deviations(shares)[: outlook.m]
-        for overlap in overlaps:
-            moved = _MOVED * overlap**2 * shares.stream if known is None else 0.0
-            after = outlook.deviations(shares, moved)[: outlook.m] if moved else free
-            others = outlook.others(shares, (1 - overlap) * setting.length)
-            row.append(overlap * float(setting.importance @ after) + (1 - overlap) * others)
-        table.append(np.concatenate(row))
-        own.append(float(setting.importance @ free))
-        if limits is not None:
-            worst.append(float((outlook.others(shares, setting.length) / limits).max()))
-    errors, hurt, predicted = np.array(table), np.array(worst), np.array(own)
-    scores = ((errors / errors.min(axis=0)) ** 4).mean(axis=1)
-    scores *= np.array([_WIDER**place for place, _ in candidates])
-    if limits is not None:
+class _Compared:
+    """
+    Candidates, each a background and shares, and what comes of them.
+
+    Parameters
+    ----------
+    setting : Setting
+    joint : Joint or None
+    every, others : mapping of str to sequence of Query
+        Unpredicted queries by kind; where they meet is told by the others.
+    seed : int
+        Cells where they meet are drawn with it.
+    """
+
+    def __init__(self, setting: Setting, joint: Joint | None, every: Kinds, others: Kinds, seed: int) -> None:
+        self._setting, self._joint = setting, joint
+        self.kinds = kinds = {kind: tuple(queries[:_TYPICAL]) for kind, queries in every.items()}
+        meeting, power = (
+            [queries[:_TYPICAL] for queries in others.values()],
+            1 if len(setting.domain) <= NARROW else 2,
+        )
+        self.crowd = crowd = crowd_of(meeting, np.random.default_rng([seed, 2]), power)
+        self._backgrounds = backgrounds(setting, every, shared=joint is None and bool(setting.predictions))
+        self._whole = [background.at(1.0) for background in self._backgrounds]
+        self._outlooks = [Outlook(setting, prior, joint, kinds, crowd) for prior in self._whole]
+        self.power = self._outlooks[0].power
+        known = setting.overlap if setting.predictions else 0.0
+        overlaps = _UNKNOWN if known is None else (known,)
+        grid = _grid(joint is not None, known)
+        self.candidates = [(place, shares) for place in range(len(self._whole)) for shares in grid]
+        table, own, errors = [], [], []
+        for place, shares in self.candidates:
+            outlook, row = self._outlooks[place], list[Floats]()
+            free = outlook.deviations(shares)[: outlook.m]
+            for overlap in overlaps:
+                moved = _MOVED * overlap**2 * shares.stream if known is None else 0.0
+                after = outlook.deviations(shares, moved)[: outlook.m] if moved else free
+                rest = outlook.others(shares, (1 - overlap) * setting.length)
+                row.append(overlap * float(setting.importance @ after) + (1 - overlap) * rest)
+            table.append(np.concatenate(row))
+            own.append(float(setting.importance @ free))
+            errors.append(row[0])  # none of the stream is predicted, where that is not known
+        scores = ((np.array(table) / np.min(table, axis=0)) ** 4).mean(axis=1)
+        self._scores = scores * np.array([_WIDER**place for place, _ in self.candidates])
+        self._predicted, self._others = np.array(own), np.array(errors)
+
+    def best(self, limits: Floats | None) -> int:
+        """The candidate of the best score, within limits on the error of each kind, one row a background."""
+        if limits is None:
+            return int(np.argmin(self._scores))
+        places = np.array([place for place, _ in self.candidates])
+        hurt = (self._others / limits[places]).max(axis=1)
         allowed = hurt <= max(1.0, float(hurt.min()) * _CLOSE)
-        allowed &= predicted <= _WORSE * predicted[allowed].min()
-        scores = np.where(allowed, scores, np.inf)
-    return candidates[int(np.argmin(scores))]
+        allowed &= self._predicted <= _WORSE * self._predicted[allowed].min()
+        return int(np.argmin(np.where(allowed, self._scores, np.inf)))
+
+    def unhurt(self, allowed: _Allowed, thought: Floats, played: Player) -> int:
+        """
+        The candidate that is best for the predicted queries of those that keep the limits when played.
+
+        Parameters
+        ----------
+        allowed : _Allowed
+        thought : (k,) array
+            The most that each kind may have in the outlook, as far as is known before.
+        played : callable
+        """
+        limits = np.tile(thought, (len(self._outlooks), 1))
+        hurt: dict[int, float] = {}
+        for _ in range(_ROUNDS):
+            chosen = self.best(limits)
+            if chosen in hurt:
+                break
+            shares = allowed.shares(played(self._setting, self.design(chosen)))
+            hurt[chosen] = float(shares.max())
+            if _NEARLY <= hurt[chosen] <= 1:
+                break
+            limits[self.candidates[chosen][0]] = self._others[chosen] / shares
+        holding = [place for place, worst in hurt.items() if worst <= 1]
+        if holding:
+            return min(holding, key=self._predicted.__getitem__)
+        return min(hurt, key=hurt.__getitem__)
+
+    def whole(self, chosen: int) -> Marginals:
+        """The background of a candidate, if it had the whole budget."""
+        return self._whole[self.candidates[chosen][0]]
+
+    def design(self, chosen: int) -> ProductDesign:
+        """A candidate as a design."""
+        place, shares = self.candidates[chosen]
+        outlook = self._outlooks[place]
+        return ProductDesign(
+            self._backgrounds[place].at(shares.background),
+            self._joint,
+            shares,
+            self.kinds,
+            outlook.sharp,
+            outlook.crowded,
+            outlook.rows,
+            outlook.apart,
+            outlook.centred,
+            outlook.crowd,
+        )
 
 
 def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
@@ -265,89 +327,3 @@ def _grid(predicted: bool, overlap: float | None) -> list[Shares]:
         if predicted:
             found += [Shares(b, 1 - b - stream, stream) for b in _BACKGROUND if b + stream < 0.995]
     return found
-
-
-def _weights(
-    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Moment], own: float
-) -> dict[Axes, float]:
-    """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
-    queries = [query for each in kinds.values() for query in each]
-    counts = np.concatenate(
-        [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
-    )
-    total = Query.constant(setting.domain, 1)  # what is measured around half of it needs to know it
-    coarse = [total if _fine(setting, query) else query for query in queries]
-    weights = np.concatenate([counts, own * setting.importance])
-    found = subspace_weights([*coarse, *setting.predictions], moments, weights)
-    widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
-    axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
-    chosen, rows, least = {}, 0, 1e-12 * max(found.values())
-    for each in (s for s in subsets(axes) if len(s) <= widest):
-        levels = [setting.domain.shape[axis] for axis in each if setting.domain.shape[axis] <= SHORT]
-        draws = _draws(setting, [each])
-        if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
-            chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
-    return chosen
-
-
-def _draws(setting: Setting, sets: Iterable[Axes]) -> int:
-    """Noise values that a background of these sets has before the stream."""
-    shape = setting.domain.shape
-    at_once = (axes for axes in sets if all(shape[axis] <= SHORT for axis in axes))
-    return sum(math.prod(shape[axis] - 1 for axis in axes) for axes in at_once)
-
-
-def _fine(setting: Setting, query: Query) -> bool:
-    """Whether a query cuts a long attribute into so many pieces that no background is made for it."""
-    sizes = setting.domain.shape
-    return any(
-        sizes[axis] > SHORT and len(runs_of(labels).starts) > SHORT
-        for axis, labels in zip(query.axes, query.steps, strict=True)
-    )
-
-
-def _prior(
-    setting: Setting, weights: Mapping[Axes, float], moments: Mapping[int, Moment], mu_squared: Fraction
-) -> Marginals:
-    """The background release; of fewer attributes at a time where the budget is tiny."""
-    while True:
-        try:
-            return design_marginals(setting.domain, weights, moments, mu_squared, setting.unit.max_rows)
-        except BudgetExhausted:
-            widest = max(map(len, weights))
-            if widest == 0:
-                raise
-            weights = {axes: weight for axes, weight in weights.items() if len(axes) < widest}
-
-
-def _moment(setting: Setting, axis: int) -> Moment:
-    """Second moment of what is asked of one attribute: half ranges or points, half what is predicted."""
-    size = setting.domain.shape[axis]
-    if size > SHORT:
-        return _depths(setting, axis)
-    family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
-    family = family * (size / float(np.trace(family)))
-    named = [q.labels[q.axes.index(axis)] for q in setting.predictions if axis in q.axes]
-    functions = [(labels[:, np.newaxis] == np.arange(labels.max() + 1)).astype(float) for labels in named]
-    if not functions or size < 2:
-        return family
-    centred = np.concatenate(functions, axis=1)
-    centred = centred - centred.mean(axis=0)
-    own = centred @ centred.T
-    trace = float(np.trace(own))
-    return family if trace == 0 else (family + own * (size / trace)) / 2
-
-
-def _depths(setting: Setting, axis: int) -> list[Floats]:
-    """The same of a long attribute, by depth."""
-    shape = shape_of(setting.domain.shape[axis])
-    family = (cut_moments if is_ordered(setting.domain, axis) else point_moments)(shape)
-    named = [
-        (q.steps[place], np.eye(tensor_of(q).shape[place]))
-        for q in setting.predictions
-        if axis in q.axes
-        for place in (q.axes.index(axis),)
-    ]
-    own = depth_moments(shape, *zip(*named, strict=True)) if named else family
-    sums = [sum(float(np.trace(moment)) for moment in each) for each in (family, own)]
-    return [one / sums[0] + two / max(sums[1], 1e-300) for one, two in zip(family, own, strict=True)]

@@ -27,6 +27,7 @@ ENOUGH = 0.25
 
 Indices = npt.NDArray[np.intp]
 
+_ANYWHERE = 0.2  # share of queries that meet a cell about which nothing is known, if all touch every cell
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
 
@@ -115,9 +116,10 @@ class Outlook:
             alike = np.repeat(np.add.reduceat(met, self.starts, axis=0, dtype=float), self.sizes, axis=0)
             others = np.repeat(np.maximum(self.sizes - 1, 1), self.sizes)[:, np.newaxis]
             thought = (share + np.maximum(alike - met, 0) / others) / 2
-            self.crowded = np.maximum(np.where(own, thought, 0).max(axis=1), least)
+            anywhere = _ANYWHERE * float(self.centred.mean())
+            self.crowded = np.maximum(np.where(own, thought, 0).max(axis=1), np.maximum(least, anywhere))
             self.centred = ~covered & (4 * (1 + self.crowded * length) > 1 + length)
-        self.crowd = replace(crowd, share=share)
+        self.crowd = replace(crowd, share=share, anywhere=anywhere)
 
     def deviations(self, shares: Shares, moved: float = 0.0) -> Floats:
         """(m + k + p + 1,) before the stream: p pieces, the total; `moved` is what batches bring to m."""

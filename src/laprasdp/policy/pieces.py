@@ -24,9 +24,9 @@ _APART, _ALONE = 0.01, 0.05  # share of a stream that is thought to meet cells t
 _MOST = 3  # bounds of a query for which pieces are looked for
 
 
-def bounds_of(queries: Iterable[Query]) -> Bounds:
-    """The bounds of queries on long attributes; the ends of an attribute are always known."""
-    found: dict[int, list[Ints]] = {}
+def bounds_of(queries: Iterable[Query], known: Bounds | None = None) -> Bounds:
+    """The bounds of queries on long attributes, and known ones; the ends of an attribute always are."""
+    found = {axis: [cuts] for axis, cuts in (known or {}).items()}
     for query in queries:
         for axis, labels in zip(query.axes, query.steps, strict=True):
             size = query.domain.shape[axis]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,12 +14,13 @@ from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
-from laprasdp.policy.design_product import design_product
+from laprasdp.policy.design_product import ProductDesign, design_product
 from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
-from laprasdp.policy.pieces import alone, bounds_of, cut_off, pieces
+from laprasdp.policy.pieces import Bounds, alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.rollout import opened, play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged, heaviest
@@ -45,6 +46,8 @@ class PrimmProduct(Primm):
     ----------
     setting : Setting
         With Gaussian accounting.
+    design : ProductDesign, optional
+        What is released first; the best that is found by default.
 
     Notes
     -----
@@ -58,11 +61,13 @@ class PrimmProduct(Primm):
 
     belief: GroupedBelief
     fixed = (*Primm.fixed, "design", "_planned", "_first", "_busy")
+    again = (*Primm.again, "_cut")
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, design: ProductDesign | None = None) -> None:
         super().__init__(setting)
-        self.design = design_product(setting)
+        self.design = design or design_product(setting, _played)
         self.charged = Query.constant(setting.domain, 0)
+        self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
         self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
@@ -154,7 +159,7 @@ class PrimmProduct(Primm):
             return self._measured(*self._itself_or_around(query, crowd))
         rows = [query, *candidates(query, self.design.crowd)]
         crowds, whole = [crowd] * len(rows), len(rows)
-        for piece in pieces(query, bounds_of(self.belief.queries)):
+        for piece in pieces(query, self._bounds()):
             rows.append(piece)
             crowds.append(self._crowded_piece(piece))
         joint = self.belief.covariance(rows)
@@ -174,6 +179,12 @@ class PrimmProduct(Primm):
             if score > best and signal / (float(joint[place, place]) + noise) > SMALL * joint[0, 0]:
                 best, chosen = score, (row, units)
         return None if chosen is None else self._measured(*chosen)
+
+    def _bounds(self) -> Bounds:
+        """Bounds on long attributes that something measured has."""
+        queries, (seen, bounds) = self.belief.queries, self._cut or (0, {})
+        self._cut = len(queries), bounds_of(queries[seen:], bounds) if seen < len(queries) else bounds
+        return self._cut[1]
 
     def _itself_or_around(self, query: Query, crowd: float) -> tuple[Query, int]:
         """A query without a prior, or twice it less the total, whichever tells more; and the units for it."""
@@ -216,7 +227,7 @@ class PrimmProduct(Primm):
         amounts = measurement.amounts(self.setting.unit.max_rows)
         self.charged = charged(self.charged, amounts)
         if isinstance(measurement, Marginals):
-            self.belief = GroupedBelief(measurement)
+            self.belief, self._cut = GroupedBelief(measurement), None
         self.belief.learn(measurement, measurement.values(release.noisy))
         if not release.opening:
             self._touches = self._touches + self.design.crowd.touched(amounts)
@@ -240,6 +251,7 @@ class PrimmProduct(Primm):
     def _met(self, cells: npt.NDArray[np.bool_], least: float) -> float:
         """Share of the measurements to come that will meet the most crowded of some cells."""
         share = (_SEEN * self.design.crowd.share + self._touches) / (_SEEN + self.measured)
+        least = max(least, _SEEN * self.design.crowd.anywhere)
         return float(share[cells].max(initial=least / (_SEEN + self.measured)))
 
     def _crowded_piece(self, row: Query) -> float:
@@ -300,3 +312,14 @@ class PrimmProduct(Primm):
             totals.append(predicted * float(weights @ known[:m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
+
+
+def _played(setting: Setting, design: ProductDesign) -> Callable[[Sequence[Query]], float]:
+    """What plays streams to a design: the mean deviation of each; infinite if a query is refused."""
+    before = opened(PrimmProduct(setting, design))
+
+    def deviation(asked: Sequence[Query]) -> float:
+        found = [math.inf if each is None else math.sqrt(each) for each in play(before, asked)]
+        return math.fsum(found) / len(found)
+
+    return deviation
