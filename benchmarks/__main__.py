@@ -22,6 +22,7 @@ NAMES = {
     "engines": "benchmarks.engines",
     "ledger": "benchmarks.ledger",
     "scale": "benchmarks.scale",
+    "service": "benchmarks.service",
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
     "streams": "benchmarks.streams",

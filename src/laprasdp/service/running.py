@@ -149,7 +149,8 @@ def listening(serving: Serving) -> socket.socket:
         The address is taken, or none of this machine.
     """
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
-    made = socket.socket(family)
+    # asyncio sends without delay only what says that it is TCP
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((serving.host, serving.port))

@@ -162,7 +162,11 @@ class ServedTable:
             self._allot()
 
     def _cap(self, who: Principal) -> float:
-        return max(one.budget.epsilon for one in self.session.accounts) if who.cap is None else who.cap
+        if who.cap is not None:
+            return who.cap
+        if isinstance(self.session, Session):
+            return self.session.state.budget.epsilon  # as last learned: each statement learns of a raise
+        return max(one.budget.epsilon for one in self.session.accounts)
 
     def _allot(self) -> None:
         with self._lock:
