@@ -58,8 +58,9 @@ def rows(full: bool, quick: bool, axis: str | None = None) -> Iterator[dict[str,
     dict
         axis ("attributes", 100 predictions; "predictions", on four attributes, and on ten as another axis;
         "levels" of one attribute, 100 predictions), value, policy (smooth too on long lines, where all is
-        predicted), overlap (1, with the whole stream predicted; None, not known, half of it predicted; 0, no predictions), predicted_mae,
-        unexpected_mae, planned_unexpected_mae (ranges, of two attributes or of the one), independent_mae,
+        predicted), overlap (1, with the whole stream predicted; None, not known, half of it predicted; 0, no
+        predictions), predicted_mae, unexpected_mae, planned_unexpected_mae (ranges, of two attributes or of
+        the one), independent_mae,
         design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
         ask_p99_ms, peak_mib.  Times are of the processor.  For the axes "groups", "entries", "stream" and
         "processes" see `benchmarks.groups.row`, `benchmarks.entries.row`, `benchmarks.long.row` and
