@@ -15,12 +15,14 @@ java:
 	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } \
 	  || echo "there is no Java: the tests of Spark are skipped"
 
-check: .venv java
+check: .venv java browser
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
 
-# A browser for the tests of the service's pages, which are skipped without one.
+# What the tests of the service's pages need, likewise.
 browser:
-	command -v chromium || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+	  || echo "there is no Chromium: the tests of pages are skipped"
 
 bench: .venv
 	$(BIN)/python -m benchmarks solver
