@@ -31,6 +31,7 @@ from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 NUMBER = re.compile(r"\b[0-9a-f]{64}\b|[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
+ESTIMATE = re.compile(r"(\babout\s+)[\d,.]*\d")
 SURROUNDINGS = {"COLUMNS": "110", "NO_COLOR": "1", "MPLBACKEND": "Agg"}
 INSTALLS = ("pip", "uvx")
 """Commands that are shown and not run: they fetch."""
@@ -90,9 +91,8 @@ def evaluate(example: Example) -> str | None:
 
 
 def compare(shown: str, found: str, *, noisy: bool = False) -> str | None:
-    """What differs, or None; a line ``…`` stands for any lines."""
-    if noisy:
-        shown, found = shape(shown), shape(found)
+    """What differs, or None: a line ``…`` stands for any lines, a number behind *about* for any number."""
+    shown, found = (shape(text) if noisy else ESTIMATE.sub(r"\1#", text) for text in (shown, found))
     wanted = [re.escape(line.rstrip()) for line in shown.strip("\n").splitlines()]
     pattern = "\n".join("(?:.*\n)*?.*" if line == "…" else line for line in wanted)
     told = "\n".join(line.rstrip() for line in found.strip("\n").splitlines())

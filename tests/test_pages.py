@@ -84,6 +84,8 @@ def test_of_noise_the_numbers_alone_may_differ() -> None:
     assert pages.compare(shown, "sex = Female  9.9 ± 1  ▇\n", noisy=True) is not None
     assert pages.compare(shown, "sex = Male  ± 1  ▇\n", noisy=True) is not None
     assert pages.compare(shown, "sex = Male  9.9 ± 1  ▇\n") is not None
+    assert pages.compare("about 6.2 of 3\n", "about 6.1 of 3\n") is None  # an estimate says so
+    assert pages.compare("about 6.2 of 3\n", "about 6.1 of 4\n") is not None
     assert pages.compare("a\n…\nd", "a\nb\nc\nd\n") is None
     assert pages.compare("a\n…\nd", "a\nb\nc\ne\n") is not None
 
