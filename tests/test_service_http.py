@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from office import COUNT, PEOPLE, Office, write_office
 
 from laprasdp.config.serving import Serving
+from laprasdp.service.application import LOG, JsonLines
 from laprasdp.service.problem import CODES
 from laprasdp.wire import read_told
 
@@ -351,10 +353,6 @@ def test_answers_come_no_sooner_than_is_said(tmp_path: Path) -> None:
 def test_the_log_holds_neither_statements_nor_values(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import logging
-
-    from laprasdp.service.application import LOG, JsonLines
-
     LOG.addHandler(caplog.handler)
     caplog.set_level(logging.INFO, "laprasdp.service")
     value = office.ask("ada", f"{COUNT} WHERE n < 3").json()["rows"][0]["value"]
@@ -369,6 +367,19 @@ def test_the_log_holds_neither_statements_nor_values(
     assert not any(
         part in line for line in lines for part in ("SELECT", "secret", str(value), office.tokens["ada"])
     )
+
+
+def test_of_a_defect_nothing_is_told(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the count is 4711")
+
+    office.desk.ask = broken  # type: ignore[assignment,method-assign]
+    LOG.addHandler(caplog.handler)
+    detail = problem(office.ask("ada", COUNT), 500, "internal")
+    LOG.removeHandler(caplog.handler)
+    lines = [JsonLines().format(record) for record in caplog.records if record.name == LOG.name]
+    assert any("RuntimeError" in line and "traceback" in line for line in lines)
+    assert "4711" not in detail + "".join(lines)
 
 
 def test_the_page_has_every_address_and_every_code(office: Office) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -196,8 +197,10 @@ class JsonLines(logging.Formatter):
     """A log of one JSON object a line; of statements nothing is in it, and of values neither."""
 
     def format(self, record: logging.LogRecord) -> str:
-        row = {"at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"), "level": record.levelname}
+        row: dict[str, Any] = {"at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z")}
+        row["level"] = record.levelname
         row |= {"event": record.getMessage(), **getattr(record, "told", {})}
         if record.exc_info:
-            row["traceback"] = self.formatException(record.exc_info)
+            frames = traceback.extract_tb(record.exc_info[2])  # the message may hold what nobody may see
+            row["traceback"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         return json.dumps(row)

@@ -17,6 +17,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from laprasdp.config import read_config
 from laprasdp.config.config import Config
@@ -105,16 +106,18 @@ def run_workers(paths: Sequence[Path], serving: Serving) -> None:
         raise ConfigError("several workers need PostgreSQL: give url in [ledger], and accounts in [server]")
     served = {"paths": [str(path) for path in paths], "serving": asdict(serving)}
     os.environ[_ENVIRONMENT] = json.dumps(served)
-    uvicorn.run(
+    config = uvicorn.Config(
         "laprasdp.service.running:from_environment",
         factory=True,
-        host=serving.host,
-        port=serving.port,
         workers=serving.workers,
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(serving.drain_seconds)),
+        lifespan="off",
     )
+    Multiprocess(config, [listening(serving)]).run()
 
 
 def from_environment() -> FastAPI:
