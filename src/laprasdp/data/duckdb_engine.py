@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _BATCH = 2**17
+_SHARES = 256  # persons are put in order share by share, which needs the memory of one
+_AT_ONCE = 2**19  # rows
 
 
 class DuckDBEngine:
@@ -70,14 +72,26 @@ class DuckDBEngine:
         connection = self._source.connection
         with self._told():
             self._keep(scan)
-            found = awaited(partial(connection.execute, _cells(scan).sql("duckdb")), connection.interrupt)
-            # duckdb 1.5 renamed it
-            reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(_BATCH)
-            try:
-                while (batch := awaited(partial(next, reader, None), connection.interrupt)) is not None:
-                    yield batch
-            except pyarrow.ArrowException as error:  # all is counted: nothing but memory can be missing
-                raise duckdb.OutOfMemoryException from error
+            for first, last in self._shares(scan):
+                statement = _cells(scan, first, last).sql("duckdb")
+                found = awaited(partial(connection.execute, statement), connection.interrupt)
+                # duckdb 1.5 renamed it
+                reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(_BATCH)
+                try:
+                    while (batch := awaited(partial(next, reader, None), connection.interrupt)) is not None:
+                        yield batch
+                except pyarrow.ArrowException as error:  # all is counted: nothing but memory can be missing
+                    raise duckdb.OutOfMemoryException from error
+
+    def _shares(self, scan: Scan) -> Iterator[tuple[int, int]]:
+        """Ranges of the numbers that persons have in ``kept``, of about a million rows each."""
+        if scan.person is None:
+            yield 0, _SHARES - 1
+            return
+        ((rows,),) = self._source.connection.execute("SELECT COUNT(*) FROM kept").fetchall()
+        step = max(1, _SHARES // max(1, rows // _AT_ONCE))
+        for first in range(0, _SHARES, step):
+            yield first, min(first + step, _SHARES) - 1
 
     def close(self) -> None:
         """Leave the source; closing twice does nothing."""
@@ -91,7 +105,7 @@ class DuckDBEngine:
             f"{level} {level_type(read.attribute)}"
             for level, read in zip(levels, scan.attributes, strict=True)
         ]
-        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR"]
+        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR", "share UTINYINT"]
         connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
         for i, read in enumerate(scan.attributes):
             if read.level.lookup is not None:
@@ -101,7 +115,9 @@ class DuckDBEngine:
             counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
         else:
             columns.append(scan.person)
-            counted = exp.select("*").from_(rows).where("who IS NOT NULL")
+            share = exp.func("hash", exp.column("who")) % exp.Literal.number(_SHARES)
+            counted = exp.select("*", share.as_("share")).from_(rows).where("who IS NOT NULL")
+            counted = counted.where(*(f"{level} IS NOT NULL" for level in levels))
         for part in self._source.scans(columns):
             into = counted.with_("s", as_=_values(scan).from_(part), materialized=True).sql("duckdb")
             awaited(partial(connection.execute, "INSERT INTO kept " + into), connection.interrupt)
@@ -145,14 +161,15 @@ def _rows(scan: Scan) -> exp.Select:
     return rows
 
 
-def _cells(scan: Scan) -> exp.Select:
-    """From ``kept``: the occurring combinations of levels, with their rows."""
+def _cells(scan: Scan, first: int, last: int) -> exp.Select:
+    """From ``kept``: the occurring combinations of levels, with their rows; of the persons of some shares."""
     levels = scan.levels
     inside = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if scan.person is not None:
-        first = spelled(first_rows(inside, scan), DUCKDB)
-        assert isinstance(first, exp.Select)
-        inside = first.select("1 AS rows")
+        inside = exp.select("who", *levels).from_("kept").where(f"share BETWEEN {first} AND {last}")
+        kept = spelled(first_rows(inside, scan), DUCKDB)
+        assert isinstance(kept, exp.Select)
+        inside = kept.select("1 AS rows")
     return (
         exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*levels)
     )
