@@ -1,7 +1,8 @@
 """What analysts write on a dashboard: how much of it is answered, how well, and why the rest is refused.
 
-``python -m benchmarks dashboard --data FOLDER``: the folder holds ``lapras.toml``, the table that it names,
-the lookup ``states.csv`` and ``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
+``python -m benchmarks dashboard``: ``dashboards`` in the data directory, where there is one, or the packaged
+flights and the statements of ``tests/dashboard.sql``.  With ``--data FOLDER`` the folder holds ``lapras.toml``, the table that it names, the lookup ``states.csv`` and
+``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
+from experiments.data import find
+from laprasdp import datasets
 from laprasdp.config import Config, read_config
 from laprasdp.errors import LaprasError
 from laprasdp.queries.attribute import Attribute, Bins, Categories, Dates, Integers, spell
@@ -26,9 +30,48 @@ from laprasdp.sql.lookup import Lookup
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Told
 
+ROOT = Path(__file__).parent.parent
 SIGMAS = 6.0
 Row = tuple[tuple[Any, ...], tuple[tuple[float | None, float | None], ...]]
 """Keys of a result row, and its values with their standard deviations."""
+
+
+_MADE = """SELECT
+    CAST(DATE '2001-01-01' + CAST(row_number() OVER () * 7919 % 181 AS INTEGER) AS DATE) AS flight_date,
+    CAST(DEP_TIME // 100 % 24 AS TINYINT) AS hour, ORIGIN_STATE_ABR AS origin_state,
+    CAST(ARR_DELAY AS SMALLINT) AS arr_delay, CAST(DISTANCE AS SMALLINT) AS distance
+FROM '{path}' WHERE DEP_TIME IS NOT NULL AND ARR_DELAY BETWEEN -60 AND 240 AND DISTANCE < 5000
+    AND ORIGIN_STATE_ABR IN ({states})"""
+_DECLARED = """[source]
+file = "flights.parquet"
+[privacy]
+epsilon = 1.0
+delta = 1e-7
+unit = "row"
+[stream]
+horizon = 400
+[domain.flight_date]
+type = "dates"
+first = 2001-01-01
+last = 2001-07-31
+[domain.hour]
+type = "integers"
+min = 0
+max = 23
+[domain.origin_state]
+type = "categories"
+values = {states}
+[domain.arr_delay]
+type = "integers"
+min = -60
+max = 240
+[domain.distance]
+type = "bins"
+start = 0
+stop = 5000
+width = 250
+whole = true
+"""
 
 
 @dataclass
@@ -56,24 +99,62 @@ class Kind:
         }
 
 
-def rows(full: bool, quick: bool, data: str) -> Iterator[dict[str, Any]]:
+def rows(full: bool, quick: bool, data: str = "") -> Iterator[dict[str, Any]]:
     """
     One row a policy and kind of statement, one for all; and one for each reason of a refusal.
 
     Parameters
     ----------
     full : bool
-        Also what takes minutes: primm with a log of the even lines, and independent noise.
+        The same: primm that knows nothing, primm with a log of the even lines, and independent noise.
     quick : bool
         Only read the statements: how many can be asked, and why the others cannot.
     data : str
-        The folder.
+        The folder; without, that of the data directory, or the packaged flights where there is none.
     """
-    folder = Path(data)
+    beside = find().root
+    if data or (beside is not None and (beside / "dashboards").is_dir()):
+        yield from _three_ways(
+            Path(data) if data or beside is None else beside / "dashboards", only_read=quick
+        )
+        return
+    with TemporaryDirectory() as made:
+        write_packaged(Path(made))
+        yield from _three_ways(Path(made), only_read=quick)
+
+
+def write_packaged(folder: Path) -> None:
+    """
+    A folder of the packaged flights: a day, an hour, a state, a delay and a distance of each.
+
+    The days are spread over half a year, for the file has three.
+    """
+    states = (ROOT / "tests/states.csv").read_text(encoding="utf-8")
+    (folder / "states.csv").write_text(states, encoding="utf-8")
+    flown = ", ".join(f"'{line.partition(',')[0]}'" for line in states.splitlines()[1:])
+    with duckdb.connect() as database:
+        database.execute("SET threads = 1")
+        made = _MADE.format(path=datasets.path("flights"), states=flown)
+        database.execute(f"COPY ({made}) TO '{folder / 'flights.parquet'}'")
+        found = database.execute(
+            f"SELECT DISTINCT origin_state FROM '{folder / 'flights.parquet'}' ORDER BY 1"
+        )
+        known = [one for (one,) in found.fetchall()]
+    (folder / "lapras.toml").write_text(_DECLARED.format(states=known), encoding="utf-8")
+    kind, lines = "", []
+    for line in (ROOT / "tests/dashboard.sql").read_text(encoding="utf-8").splitlines():
+        if line.startswith("--"):
+            kind = line[2:].strip()
+        else:
+            lines.append(json.dumps({"kind": kind, "sql": line}))
+    (folder / "statements.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _three_ways(folder: Path, *, only_read: bool) -> Iterator[dict[str, Any]]:
     asked = [json.loads(line) for line in (folder / "statements.jsonl").read_text().splitlines()]
     config = dashboard(folder)
     policies = {"primm": (config, asked)}
-    if full:
+    if not only_read:
         even, odd = asked[1::2], asked[::2]
         known = [Prediction(one["sql"]) for one in even]
         logged = replace(config, stream=replace(config.stream, predictions=tuple(known)))
@@ -82,7 +163,7 @@ def rows(full: bool, quick: bool, data: str) -> Iterator[dict[str, Any]]:
             replace(config, stream=replace(config.stream, policy="independent")), asked
         )  # fmt: skip
     for name, (chosen, statements) in policies.items():
-        yield from _policy(name, chosen, statements, only_read=quick)
+        yield from _policy(name, chosen, statements, only_read=only_read)
 
 
 def dashboard(folder: Path) -> Config:
