@@ -1,8 +1,9 @@
 """What analysts write on a dashboard: how much of it is answered, how well, and why the rest is refused.
 
 ``python -m benchmarks dashboard``: ``dashboards`` in the data directory, where there is one, or the packaged
-flights and the statements of ``tests/dashboard.sql``.  With ``--data FOLDER`` the folder holds ``lapras.toml``, the table that it names, the lookup ``states.csv`` and
-``statements.jsonl``, one object ``{"kind", "sql"}`` a line.
+flights and the statements of ``tests/dashboard.sql``.  With ``--data FOLDER`` the folder holds
+``lapras.toml``, the table that it names, the lookup ``states.csv`` and ``statements.jsonl``, with one object
+``{"kind", "sql"}`` a line.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from laprasdp.errors import LaprasError
 from laprasdp.queries.attribute import Attribute, Bins, Categories, Dates, Integers, spell
 from laprasdp.queries.prediction import Prediction
 from laprasdp.sql.lookup import Lookup
+from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Told
 
@@ -156,7 +158,7 @@ def _three_ways(folder: Path, *, only_read: bool) -> Iterator[dict[str, Any]]:
     policies = {"primm": (config, asked)}
     if not only_read:
         even, odd = asked[1::2], asked[::2]
-        known = [Prediction(one["sql"]) for one in even]
+        known = [Prediction(one["sql"]) for one in even if _askable(config, one["sql"])]
         logged = replace(config, stream=replace(config.stream, predictions=tuple(known)))
         policies["primm, even lines as a log"] = (logged, odd)
         policies["independent"] = (
@@ -170,6 +172,15 @@ def dashboard(folder: Path) -> Config:
     """The declared session, with the folder's lookup of states."""
     config = read_config(folder / "lapras.toml")
     return replace(config, lookups={"states": Lookup.read(folder / "states.csv", "abr"), **config.lookups})
+
+
+def _askable(config: Config, text: str) -> bool:
+    """Whether a line of a log can be predicted; what cannot be asked is left out of a log."""
+    try:
+        Reader(config.domain, config.name, lookups=config.lookups).parse(text)
+    except LaprasError:
+        return False
+    return True
 
 
 def _policy(

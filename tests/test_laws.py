@@ -98,6 +98,22 @@ def test_draws_cover_at_their_level(name: str, count: int) -> None:
         assert abs(found - level) < 0.02, (found, level)
 
 
+@pytest.mark.parametrize("truth", [0.5, 3.0, 6.0])
+def test_draws_of_a_function_that_is_cut_off_cover_at_their_level(truth: float) -> None:
+    """The root of a variance that noise may make negative; 0.04 is four standard deviations of a share."""
+    around = np.array(list(drawn(np.zeros(1), np.eye(1), 400)))[:, 0]
+    held = dict.fromkeys((0.8, 0.9, 0.95), 0)
+    for value in np.random.default_rng(2).normal(truth, 4.0, size=2_000):
+        law = DrawnLaw(np.sqrt(np.maximum(value + 4.0 * around, 0.0)))
+        for level in held:
+            low, high = law.interval(level)
+            held[level] += low <= math.sqrt(truth) <= high
+    for level, count in held.items():
+        assert level - 0.04 < count / 2_000, level
+    law = DrawnLaw(np.sqrt(np.maximum(1.0 + 4.0 * around, 0.0)))
+    assert law.interval(1 - 1e-6) == (-math.inf, math.inf)
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("scale", [3, 40])
 def test_an_interval_of_a_quantile_covers_at_least_at_its_level(share: float, scale: int) -> None:

@@ -14,6 +14,8 @@ from laprasdp.privacy.law import Law, half_width
 from laprasdp.record.estimate import Estimate
 
 ValueKind = Literal["unbiased", "consistent"]
+_CUT = 0.01
+"""The share of draws at an end above which a function is taken to be cut off there."""
 UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -195,7 +197,10 @@ class DrawnLaw:
     Notes
     -----
     The ends are quantiles by the expansion of Cornish and Fisher to the third moment,
-    :math:`\mu+\sigma(z+\gamma(z^2-1)/6)`, which needs fewer draws than order statistics.
+    :math:`\mu+\sigma(z+\gamma(z^2-1)/6)`, which needs fewer draws than order statistics.  Where
+    one draw in a hundred is the least, or the greatest, the function is cut off there, as STDDEV is at 0, and
+    has no such expansion: then they are order statistics, which any growing function of a value keeps, and
+    infinite where there are too few draws.
 
     References
     ----------
@@ -218,10 +223,23 @@ class DrawnLaw:
         """Between two quantiles of the function."""
         if not len(self.draws):
             return UNBOUNDED
+        if self._cut_off:
+            rest = (1 - level) / 2
+            if rest * (len(self.draws) + 1) < 1:
+                return UNBOUNDED
+            low, high = np.quantile(self.draws, [rest, 1 - rest], method="weibull")
+            return float(low), float(high)
         mean, std, z = float(self.draws.mean()), float(self.draws.std()), half_width(level, 1.0)
         skew = float(((self.draws - mean) ** 3).mean()) / std**3 if std else 0.0
         shift = min(max(skew, -1.0), 1.0) * (z * z - 1) / 6
         return mean + std * (shift - z), mean + std * (shift + z)
+
+    @property
+    def _cut_off(self) -> bool:
+        """Whether many draws are the same at an end, and not all of them."""
+        low, high = self.draws.min(), self.draws.max()
+        most = max((self.draws == low).sum(), (self.draws == high).sum())
+        return bool(low < high and most > _CUT * len(self.draws))
 
 
 @dataclass(frozen=True)
