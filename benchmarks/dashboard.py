@@ -31,6 +31,7 @@ from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Told
+from laprasdp.stream.predictions import read_prediction
 
 ROOT = Path(__file__).parent.parent
 SIGMAS = 6.0
@@ -175,9 +176,9 @@ def dashboard(folder: Path) -> Config:
 
 
 def _askable(config: Config, text: str) -> bool:
-    """Whether a line of a log can be predicted; what cannot be asked is left out of a log."""
+    """Whether a line of a log can be predicted; a log leaves out what cannot be, or asks nothing."""
     try:
-        Reader(config.domain, config.name, lookups=config.lookups).parse(text)
+        read_prediction(Prediction(text), Reader(config.domain, config.name, lookups=config.lookups))
     except LaprasError:
         return False
     return True
