@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 import multiprocessing
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import laprasdp as lp
-from benchmarks import entries, long, processes
+from benchmarks import entries, long, processes, tables
 from benchmarks import groups as grouped
 from benchmarks.accuracy import one_thread
 from laprasdp.policy.catalog import policy_named
@@ -30,7 +32,7 @@ LEVELS, HORIZON, ROWS = 10, 100, 100_000
 BUDGET = lp.Budget(1.0, 1e-6)
 ATTRIBUTES, SIZES = (2, 4, 6, 8, 10, 15), (10, 100, 300, 1_000)
 PREDICTED = (10, 100, 1_000, 10_000)  # on four attributes
-AXES = ("attributes", "predictions", "levels", "groups", "entries", "stream", "processes")
+AXES = ("attributes", "predictions", "levels", "groups", "entries", "stream", "processes", "tables")
 LINES = (100, 500, 720, 1_024, 2_000, 10_000, 40_981, 65_536, 1_000_000, 2_000_000)
 QUICK_LINES = (500, 10_000, 65_536)
 POLICIES, LONG = ("primm", "smooth"), 65_536
@@ -60,11 +62,12 @@ def rows(full: bool, quick: bool, axis: str | None = None) -> Iterator[dict[str,
         "levels" of one attribute, 100 predictions), value, policy (smooth too on long lines, where all is
         predicted), overlap (1, with the whole stream predicted; None, not known, half of it predicted; 0, no
         predictions), predicted_mae, unexpected_mae, planned_unexpected_mae (ranges, of two attributes or of
-        the one), independent_mae,
-        design_seconds, open_seconds (with the releases before the stream), plan_seconds, ask_p50_ms,
-        ask_p99_ms, peak_mib.  Times are of the processor.  For the axes "groups", "entries", "stream" and
-        "processes" see `benchmarks.groups.row`, `benchmarks.entries.row`, `benchmarks.long.row` and
-        `benchmarks.processes.rows`.
+        the one), independent_mae, design_seconds, open_seconds (with the releases before the stream),
+        plan_seconds, ask_p50_ms, ask_p99_ms, peak_mib.  Times are of the processor.  On the axis "tables"
+        predicted_error and unexpected_error are what the answers over a real table were off by; those of
+        Gowalla are taken from the folder that LAPRAS_TABLES names, if it has them.  For the axes "groups",
+        "entries", "stream" and "processes" see `benchmarks.groups.row`, `benchmarks.entries.row`,
+        `benchmarks.long.row` and `benchmarks.processes.rows`.
     """
     if axis not in (None, *AXES):
         raise ValueError(f"there is no axis {axis}; there are {', '.join(AXES)}")
@@ -99,6 +102,14 @@ def _others(chosen: str, full: bool, quick: bool) -> Iterator[dict[str, Any]]:
         yield from processes.rows(processes.COUNTS[:2] if quick else processes.COUNTS, 200 if quick else 800)
         return
     calls: list[tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]] = []
+    if chosen == "tables":
+        folder = Path(given) if (given := os.environ.get("LAPRAS_TABLES")) else None
+        calls = [
+            (tables.row, (name, path, overlap))
+            for name in tables.COLUMNS
+            for overlap in (1.0, None)
+            if (path := tables.path_of(name, folder)) is not None
+        ]
     if chosen == "groups":
         kinds = grouped.POLICIES[:2] if quick else grouped.POLICIES
         calls = [

@@ -25,6 +25,7 @@ from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.strategy.joint import Joint, design_joint, design_line
 from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.tree import SHORT
 
 HURT = 1.27
 """Times the error without predictions, that a kind may have with them when played; any stream of it: 1.3."""
@@ -33,6 +34,7 @@ HURT_AROUND = 1.31
 """The same where most are measured around half of the total: less would leave predicted ones with more than
 any query has without predictions.  All kinds are hurt alike then: twenty statements by 1.33."""
 
+_UNPLAYED = 1.26  # the same of what is thought, on long attributes
 _MOST = 0.75  # share of unpredicted queries that counts as most
 _ABOVE = 1.05  # times the error of independent noise, likewise
 _TYPICAL = 12  # queries of each kind that stand for it in the outlook
@@ -125,7 +127,7 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
     power of the error against the best candidate's, so that none is given up.  Where the overlap is not
     known, no kind may have more than `HURT` times the error that it has without predictions, nor more than
     independent noise by 5%: shares that keep this in the outlook are played, which tells how far the outlook
-    is wrong, up to four times.
+    is wrong, up to four times.  On long attributes, where this would take seconds, the outlook is believed.
     """
     many = len(setting.predictions) > MANY_PREDICTED
     if many:
@@ -139,11 +141,14 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
     alone = _Compared(bare, None, _unlike(every), _unlike(others), seed)
     chosen = alone.best(None)
     thought = Outlook(bare, alone.whole(chosen), None, compared.kinds, compared.crowd)
+    errors = thought.others(alone.candidates[chosen][1], setting.length)
     independent = math.sqrt(setting.length / compared.power)
+    if max(setting.domain.shape) > SHORT:  # to play a stream takes long there
+        limits = np.maximum(np.minimum(_UNPLAYED * errors, independent), errors)
+        return compared.design(compared.best(compared.alike(limits)))
     hurt = HURT_AROUND if thought.centred.mean() > _MOST else HURT
     allowed = _Allowed(others, compared.kinds, played(bare, alone.design(chosen)), hurt, independent)
-    limits = hurt * thought.others(alone.candidates[chosen][1], setting.length)
-    return compared.design(compared.unhurt(allowed, limits, played))
+    return compared.design(compared.unhurt(allowed, compared.alike(hurt * errors), played))
 
 
 def _drawn(setting: Setting, seed: Sequence[int]) -> Kinds:
@@ -275,11 +280,11 @@ class _Compared:
         Parameters
         ----------
         allowed : _Allowed
-        thought : (k,) array
+        thought : (b, k) array
             The most that each kind may have in the outlook, as far as is known before.
         played : callable
         """
-        limits = np.tile(thought, (len(self._outlooks), 1))
+        limits = thought.copy()
         hurt: dict[int, float] = {}
         for _ in range(_ROUNDS):
             chosen = self.best(limits)
@@ -294,6 +299,10 @@ class _Compared:
         if holding:
             return min(holding, key=self._predicted.__getitem__)
         return min(hurt, key=hurt.__getitem__)
+
+    def alike(self, limits: Floats) -> Floats:
+        """(b, k) the same (k,) limits for each background."""
+        return np.tile(limits, (len(self._outlooks), 1))
 
     def whole(self, chosen: int) -> Marginals:
         """The background of a candidate, if it had the whole budget."""
