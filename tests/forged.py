@@ -100,7 +100,16 @@ class Forged(SQLLedger):
     def since(self, position: int) -> list[Kept]:
         return [read_entry(body, self.dataset.domain) for body in self._text.bodies[position:]]
 
-    def snapshot(self) -> tuple[Head, list[Row]]:
+    def snapshot(self, key: str, after: int, before: int) -> None:
+        """None is ever kept."""
+
+    def keep(self, snapshot: Any) -> None:
+        """None is ever kept."""
+
+    def saved(self) -> None:
+        """None is ever kept."""
+
+    def everything(self) -> tuple[Head, list[Row]]:
         rows = []
         for place, (body, digest) in enumerate(zip(self._text.bodies, self._text.digests()[1:], strict=True)):
             form, price = {"kind": "none", "analyst": None}, None

@@ -159,7 +159,7 @@ def test_success_shows_no_secret_either(url: str, tmp_path: Path, monkeypatch: p
     with pytest.warns(UserWarning, match="two ledgers") as told:
         read_config("lapras.toml").open()
     assert not any(SECRET in str(one.message) for one in told)
-    assert SECRET not in "".join(row.body for row in SQLLedger(url).snapshot()[1])
+    assert SECRET not in "".join(row.body for row in SQLLedger(url).everything()[1])
 
 
 def gone(url: str) -> str:

@@ -156,7 +156,7 @@ def test_two_ledgers_of_one_dataset_are_warned_of(path: Path) -> None:
 
 
 def test_a_rows_price_is_in_units(path: Path) -> None:
-    rows = SQLLedger(path).snapshot()[1]
+    rows = SQLLedger(path).everything()[1]
     assert [row.kind for row in rows] == ["release", "reply"] * 2 + ["reply", "release", "reply", "refusal"]
     releases = [row for row in rows if row.kind == "release"]
     kept = [kept.entry for kept in SQLLedger(path).since(0)]
