@@ -13,6 +13,8 @@ from small_table import small_table
 
 from laprasdp.errors import LaprasError
 
+pytestmark = pytest.mark.xdist_group("drawn")  # the last test counts what the others drew
+
 EXAMPLES = int(os.environ.get("LAPRAS_DRAWN", "150"))
 ASKED = {"answered": 0, "refused": 0}
 
