@@ -2,20 +2,23 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: browser demo java test test-all test-lowest check bench docs dist clean
+.PHONY: browser demo java test test-all test-lowest test-spark check bench docs dist clean
 
 demo: .venv
 	$(BIN)/lapras demo
 
 test: check
 
-# What the tests of Spark need; where it cannot be installed they are skipped, and say so.
+# The tests on a real Spark cluster, beside the gate; without Java they are skipped, and say so.
+test-spark: .venv java
+	LAPRAS_SPARK=1 $(BIN)/python -m pytest tests/test_spark.py tests/test_engine.py
+
 java:
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } \
 	  || echo "there is no Java: the tests of Spark are skipped"
 
-check: .venv java browser
+check: .venv browser
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
 
 # What the tests of the service's pages need, likewise.

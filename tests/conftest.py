@@ -29,7 +29,9 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A running Spark cluster."""
+    """A running Spark cluster, for `make test-spark`: beside the gate, which it would make minutes longer."""
+    if not os.environ.get("LAPRAS_SPARK"):
+        pytest.skip("tests of Spark are run by `make test-spark`")
     try:
         started = Cluster()
     except (ImportError, OSError, subprocess.SubprocessError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -12,8 +13,6 @@ from hypothesis import strategies as st
 from small_table import small_table
 
 from laprasdp.errors import LaprasError
-
-pytestmark = pytest.mark.xdist_group("drawn")  # the last test counts what the others drew
 
 EXAMPLES = int(os.environ.get("LAPRAS_DRAWN", "150"))
 ASKED = {"answered": 0, "refused": 0}
@@ -116,6 +115,13 @@ def near(ours: object, theirs: object) -> bool:
     return same(ours, theirs) or (theirs is None and ours == 0.0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def most_are_answered() -> Iterator[None]:
+    """Whatever was drawn here: most of it is answered."""
+    yield
+    assert ASKED["answered"] >= ASKED["refused"], ASKED
+
+
 @given(drawn=statements())
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_drawn_statement_is_duckdbs_or_refused(drawn: tuple[str, bool], table: Beside) -> None:
@@ -135,7 +141,3 @@ def test_a_drawn_statement_is_duckdbs_or_refused(drawn: tuple[str, bool], table:
     assert len(ours) == len(theirs), (text, ours, theirs)
     for mine, other in zip(ours, theirs, strict=True):
         assert all(map(near, mine, other)), (text, mine, other)
-
-
-def test_most_drawn_statements_are_answered() -> None:
-    assert ASKED["answered"] > ASKED["refused"], ASKED
