@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from laprasdp.data.scan import Scan
-from laprasdp.data.words import word
+from laprasdp.data.words import Spelling, spelled, word
+from laprasdp.errors import DataError
+from laprasdp.privacy.unit import ORDERS
 
 _WORDS = {"md5-hex": "digest", "md5": "hash"}  # of `laprasdp.privacy.unit.ORDERS`
 
@@ -55,6 +57,39 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     )
     placed = exp.select(*levels, place.as_("place")).from_(counted.subquery("c"))
     return exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
+
+
+def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
+    """
+    The occurring combinations of levels with the number of their rows, in the words of one engine.
+
+    Parameters
+    ----------
+    rows : select
+        The levels ``a0``, …, NULL outside the domain, and with persons ``who``, a text.
+    scan : Scan
+    words : mapping
+
+    Raises
+    ------
+    DataError
+        The order of a person's rows is an old one, which DuckDB alone can say.
+
+    Notes
+    -----
+    **Privacy.**  Assumes that a row's levels follow from that row alone.  Guarantees that a row outside the
+    domain, or of no person where there are persons, counts nowhere, and at most `scan.most` rows of a person.
+    """
+    levels = scan.levels
+    counted = exp.select("*").from_("r").where(*(f"{level} IS NOT NULL" for level in levels))
+    if scan.person is not None:
+        if scan.order != ORDERS[0]:
+            raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
+        first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words)
+        assert isinstance(first, exp.Select)
+        counted = first
+    cells = exp.select(*levels, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*levels)
+    return cells.with_("r", as_=rows)
 
 
 def _start(level: exp.Expr, starts: Sequence[int]) -> exp.Expr:

@@ -10,12 +10,11 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.data.column import Column, found_column
-from laprasdp.data.persons import first_rows
+from laprasdp.data.persons import cells_of
 from laprasdp.data.postgres_words import duckdb_type, joined, placed, typed, value_of, words_for
 from laprasdp.data.scan import Declared, Scan
 from laprasdp.data.words import spelled
 from laprasdp.errors import DataError
-from laprasdp.privacy.unit import ORDERS
 from laprasdp.server import OPTION, UNREACHED, read_server, reason, shown
 
 if TYPE_CHECKING:
@@ -123,7 +122,8 @@ class PostgresEngine:
 
     def run(self, scan: Scan) -> Iterator[RecordBatch]:
         """The combinations of levels that occur, and how many rows there are of each."""
-        statement = f"COPY ({typed(self._cells(scan)).sql('postgres')}) TO STDOUT (FORMAT binary)"
+        cells = cells_of(self._rows(scan), scan, words_for(""))
+        statement = f"COPY ({typed(cells).sql('postgres')}) TO STDOUT (FORMAT binary)"
         with self._told():
             try:
                 with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
@@ -173,19 +173,6 @@ class PostgresEngine:
         found = self._connection.execute(_COLUMNS, match[0]).fetchall()
         self._types = [written for _, written, _ in found]
         self.described = [(name, duckdb_type(written, is_enum=is_enum)) for name, written, is_enum in found]
-
-    def _cells(self, scan: Scan) -> exp.Select:
-        """The occurring combinations of levels, with their rows."""
-        levels = scan.levels
-        counted = exp.select("*").from_("r").where(*(f"{level} IS NOT NULL" for level in levels))
-        if scan.person is not None:
-            if scan.order != ORDERS[0]:
-                raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
-            first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words_for(""))
-            assert isinstance(first, exp.Select)
-            counted = first
-        cells = exp.select(*levels, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*levels)
-        return cells.with_("r", as_=self._rows(scan))
 
     def _rows(self, scan: Scan) -> exp.Select:
         """The levels a0, a1, … and, with persons, who, a text."""

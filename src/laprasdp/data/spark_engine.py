@@ -16,12 +16,11 @@ from sqlglot import exp
 
 from laprasdp.data.column import Column, found_column
 from laprasdp.data.patience import awaited
-from laprasdp.data.persons import first_rows
+from laprasdp.data.persons import cells_of
 from laprasdp.data.scan import Declared, Scan
 from laprasdp.data.spark_words import duckdb_type, is_padded, joined, placed, typed, value_of, words_for
 from laprasdp.data.words import spelled
 from laprasdp.errors import DataError
-from laprasdp.privacy.unit import ORDERS
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -126,7 +125,7 @@ class SparkEngine:
 
     def run(self, scan: Scan) -> Iterator[RecordBatch]:
         """The combinations of levels that occur, and how many rows there are of each."""
-        statement = typed(self._cells(scan)).sql("spark")
+        statement = typed(cells_of(self._rows(scan), scan, words_for(""))).sql("spark")
         with self._told():
             counted = self._counted(statement)
             if self._state() != self._begun:
@@ -242,19 +241,6 @@ class SparkEngine:
             return done / tasks if tasks else None
 
         return awaited(tagged, lambda: context.cancelJobsWithTag(self._tag), share=share)
-
-    def _cells(self, scan: Scan) -> exp.Select:
-        """The occurring combinations of levels, with their rows."""
-        levels = scan.levels
-        counted = exp.select("*").from_("r").where(*(f"{level} IS NOT NULL" for level in levels))
-        if scan.person is not None:
-            if scan.order != ORDERS[0]:
-                raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
-            first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words_for(""))
-            assert isinstance(first, exp.Select)
-            counted = first
-        cells = exp.select(*levels, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*levels)
-        return cells.with_("r", as_=self._rows(scan))
 
     def _rows(self, scan: Scan) -> exp.Select:
         """The levels a0, a1, … and, with persons, who, a text."""

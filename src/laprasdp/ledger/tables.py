@@ -67,10 +67,7 @@ def is_current(connection: Connection) -> bool:
     """
     names = inspect(connection).get_table_names()
     if VERSION_TABLE in names:
-        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-        if found is not None and (not str(found).isdigit() or int(found) > int(REVISION)):
-            raise LedgerError(f"it is of schema {found}, which this version does not know: update laprasdp")
-        return bool(found == REVISION)
+        return is_newest(connection, VERSION_TABLE, REVISION)
     if names and connection.dialect.name == "sqlite":
         raise LedgerError("it is another SQLite database, not a ledger: name a file of its own")
     return False
@@ -88,13 +85,28 @@ def unguarded(connection: Connection) -> list[str]:
     return [table for table in tables if not {f"{table}_{act}" for act in acts} <= there]
 
 
-def migration() -> Callable[[Connection], None]:
-    """What brings the tables to the newest revision inside a transaction; loaded before others wait."""
+def is_newest(connection: Connection, table: str, newest: str) -> bool:
+    """
+    Whether tables, whose revision stands in `table`, are of the newest one.
+
+    Raises
+    ------
+    LedgerError
+        They are of a newer version.
+    """
+    found = connection.execute(text(f"SELECT version_num FROM {table}")).scalar()
+    if found is not None and (not str(found).isdigit() or int(found) > int(newest)):
+        raise LedgerError(f"it is of schema {found}, which this version does not know: update laprasdp")
+    return bool(found == newest)
+
+
+def migration(beside: str = __file__) -> Callable[[Connection], None]:
+    """What brings tables to the newest migration `beside` a file; loaded before others wait for it."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(Path(beside).parent / "migrations").replace("%", "%%"))
 
     def upgrade(connection: Connection) -> None:
         config.attributes["connection"] = connection

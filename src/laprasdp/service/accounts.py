@@ -17,7 +17,9 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from laprasdp.errors import DomainError
 from laprasdp.ledger.database import Database
-from laprasdp.service.accounts_tables import BROWSER, PRINCIPAL, TOKEN, is_current, migration
+from laprasdp.ledger.tables import migration
+from laprasdp.service import accounts_tables
+from laprasdp.service.accounts_tables import BROWSER, PRINCIPAL, TOKEN, is_current
 from laprasdp.service.principal import ROLES, Principal, Token
 
 PREFIX = "lapras_"
@@ -47,7 +49,7 @@ class Accounts:
         with self.database.transaction(write=False) as connection:
             current = is_current(connection)
         if not current:
-            upgrade = migration()
+            upgrade = migration(accounts_tables.__file__)
             with self.database.transaction(write=True) as connection:
                 self.database.lock_schema(connection)
                 if not is_current(connection):

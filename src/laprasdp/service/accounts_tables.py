@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from sqlalchemy import (
     Boolean,
     Column,
@@ -16,10 +13,9 @@ from sqlalchemy import (
     Table,
     Text,
     inspect,
-    text,
 )
 
-from laprasdp.errors import LedgerError
+from laprasdp.ledger.tables import is_newest
 
 REVISION = "1"
 """The newest migration in `migrations/versions`."""
@@ -76,24 +72,5 @@ def is_current(connection: Connection) -> bool:
     LedgerError
         They are of a newer version.
     """
-    if VERSION_TABLE not in inspect(connection).get_table_names():
-        return False
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-    if found is not None and (not str(found).isdigit() or int(found) > int(REVISION)):
-        raise LedgerError(f"they are of schema {found}, which this version does not know: update laprasdp")
-    return bool(found == REVISION)
-
-
-def migration() -> Callable[[Connection], None]:
-    """What brings the tables to the newest revision inside a transaction."""
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-
-    def upgrade(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-
-    return upgrade
+    there = VERSION_TABLE in inspect(connection).get_table_names()
+    return there and is_newest(connection, VERSION_TABLE, REVISION)
