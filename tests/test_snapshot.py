@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from draw import MemoryTable
+from postgres import SECRET, Server
+from sqlalchemy import create_engine
+from sqlalchemy import text as said
 from test_ledger_crash import killed_often
 from witness import STATEMENTS, opened
 
@@ -139,6 +142,35 @@ def test_a_session_goes_on_from_a_snapshot_and_learns_what_came_after_it(
     with opened(some) as replayed:
         assert (replayed.spent, len(read_back)) == (spent, 1)
         assert [replayed.ask(text).charge for text in STATEMENTS[:6]] == [0] * 6  # type: ignore[union-attr]
+
+
+def test_postgresql_keeps_snapshots_too_and_drops_a_damaged_one(
+    postgres: Server, often: None, read_back: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    engine = create_engine(postgres.url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as server:
+        server.execute(said("CREATE DATABASE snapshots"))
+    engine.dispose()
+    url = postgres.url.replace("/postgres?", "/snapshots?")
+
+    def asking() -> lp.Session:
+        return session("independent", "gaussian", SMALL, url)
+
+    with asking() as first:
+        ask(first, WORDS, "ada")
+        spent = first.spent
+    with asking() as again:
+        assert len(read_back) == 1
+        assert again.spent == spent
+        assert verify(SQLLedger(url)) == []
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(said("UPDATE lapras_snapshot SET sums = replace(sums, '1', '0')"))
+    engine.dispose()
+    with asking() as replayed:
+        assert len(read_back) == 1
+        assert replayed.spent == spent
 
 
 def change(path: Path, *, sealed: bool, **columns: Any) -> None:
