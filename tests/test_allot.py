@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from growing import SPAN
 from growing import opened as windowed
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_session import opened
 
 import laprasdp as lp
+from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.stream.state import State
 
+CAPS = st.sampled_from([1e-3, 0.2, 0.9])
 NEW = ["SELECT COUNT(*) FROM t WHERE age = 1", "SELECT COUNT(*) FROM t WHERE age = 2"]
 
 
@@ -47,3 +54,57 @@ def test_caps_are_of_every_period() -> None:
         session.ask(SPAN.replace("= 1", "= 2"), analyst="ada")
     session.allot({"bob": 1.0})
     assert session.ask(SPAN.replace("= 1", "= 2"), analyst="bob").charge > 0
+
+
+def test_other_caps_are_known_without_reading_the_ledger_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened(policy="independent", caps={"ada": 0.5, "bob": 0.5})
+    session.ask(NEW[0], analyst="ada")
+    learned: list[object] = []
+    learn = State.learn
+    monkeypatch.setattr(State, "learn", lambda self, kept: (learned.append(kept), learn(self, kept))[1])
+    session.allot({"bob": 0.5, "eve": 0.5})
+    session.allot({"ada": 1e-3, "eve": 0.5})
+    with pytest.raises(lp.BudgetExhausted, match="the cap of ada"):
+        session.ask(NEW[1], analyst="ada")
+    session.ask(NEW[1], analyst="eve")
+    assert session.state.cap_spent("ada") > 0
+    assert session.state.cap_spent("eve") > 0
+    assert len(learned) == 3  # a refusal, a release, a reply
+    free = opened(policy="independent")
+    free.ask(NEW[0], analyst="ada")
+    free.allot({"ada": 0.5})  # nothing has counted what was measured for ada
+    assert free.ask(NEW[0], analyst="ada").charge == 0
+    assert free.state.cap_spent("ada") == pytest.approx(free.epsilon_spent)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    moves=st.lists(
+        st.tuples(
+            st.sampled_from(["ada", "bob", "eve"]),
+            st.one_of(st.integers(0, 7), st.dictionaries(st.sampled_from(["ada", "bob", "eve"]), CAPS)),
+        ),
+        max_size=12,
+    ),
+    accounting=st.sampled_from(["basic", "gaussian"]),
+)
+def test_caps_that_changed_are_those_of_a_session_that_began_with_them(
+    moves: list[tuple[str, int | dict[str, float]]], accounting: str
+) -> None:
+    ledger = MemoryLedger()
+    session = opened(policy="independent", accounting=accounting, ledger=ledger)
+    for analyst, move in moves:
+        if isinstance(move, dict):
+            session.allot(move)
+        else:
+            with suppress(lp.BudgetError, lp.UnknownAnalyst):
+                session.ask(f"SELECT COUNT(*) FROM t WHERE age = {move}", analyst=analyst)
+    caps = session.state.caps
+    again = opened(policy="independent", accounting=accounting, ledger=ledger, caps=caps)
+    assert session.account == again.account
+    assert [session.state.cap_spent(one) for one in caps] == [again.state.cap_spent(one) for one in caps]
+    for analyst in caps:
+        told = [
+            one.price("SELECT COUNT(*) FROM t WHERE sex = 'f'", analyst=analyst) for one in (session, again)
+        ]
+        assert told[0] == told[1]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from office import COUNT, PEOPLE, Office, write_office
 
+import laprasdp as lp
 from laprasdp.config.serving import Serving
 from laprasdp.service.application import LOG, JsonLines
 from laprasdp.service.problem import CODES
@@ -29,7 +30,8 @@ def problem(response: object, status: int, code: str) -> str:
     assert response.status_code == status, response.text  # type: ignore[attr-defined]
     assert response.headers["content-type"] == "application/problem+json"  # type: ignore[attr-defined]
     body = response.json()  # type: ignore[attr-defined]
-    assert (body["status"], body["code"], body["charge"]) == (status, code, 0)
+    charge = None if code in ("internal", "ledger") else 0
+    assert (body["status"], body["code"], body["charge"]) == (status, code, charge)
     detail: str = body["detail"]
     return detail
 
@@ -211,6 +213,33 @@ def test_a_cap_that_is_used_up_stops_one_and_nobody_else(office: Office) -> None
     assert 0 <= cap["epsilon_spent"] <= cap["epsilon"] == 0.05
     office.send("cleo", "PATCH", "principals/ben", json={"cap": 0.9})
     assert office.ask("ben", f"{COUNT} WHERE n = 9 AND m = 'x'").status_code == 200
+
+
+def test_a_refusal_names_what_was_released_before_it(office: Office) -> None:
+    office.send("cleo", "PATCH", "principals/ben", json={"cap": 1e-4})
+    refused = office.ask("ben", f"{COUNT} WHERE n = 5")
+    assert "opening release" in problem(refused, 403, "budget-exhausted")
+    (released,) = refused.json()["released"]
+    assert released["reason"] == "opening"
+    spent = office.get("ada", "budget").json()["accounts"][0]["spent"]
+    assert spent == pytest.approx(released["charge"])
+    assert spent > 0
+    again = office.ask("ben", f"{COUNT} WHERE n = 5")
+    problem(again, 403, "budget-exhausted")
+    assert again.json()["released"] == []
+    assert office.get("ada", "budget").json()["accounts"][0]["spent"] == spent
+
+
+def test_whether_it_was_charged_is_open_where_the_ledger_fails(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object, **__: object) -> None:
+        raise lp.LedgerError("the ledger is lost")
+
+    monkeypatch.setattr(office.desk.tables["t"].session, "ask", lost)
+    lost_answer = office.ask("ada", COUNT)
+    problem(lost_answer, 503, "ledger")
+    assert int(lost_answer.headers["retry-after"]) > 0
 
 
 def test_what_was_shown_is_there_after_a_restart_and_a_raise(office: Office) -> None:

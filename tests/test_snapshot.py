@@ -254,11 +254,24 @@ def test_verify_finds_a_snapshot_that_says_nothing_is_spent(some: Path) -> None:
     assert any("says that something else is spent" in str(one) for one in verify(SQLLedger(some)))
 
 
-def test_settings_and_caps_that_differ_have_snapshots_of_their_own(some: Path, read_back: list[int]) -> None:
-    with opened(some, caps={"ada": 0.5}) as session:
-        assert (read_back, session.state.position) == ([], 12)
+def test_caps_that_differ_go_on_from_one_snapshot(some: Path, read_back: list[int]) -> None:
     with opened(some, caps={"ada": 0.5}) as session:
         assert (read_back, session.state.position) == ([12], 12)
+        session.ask("SELECT COUNT(*) FROM t WHERE age = 7", analyst="ada")
+        spent = session.state.cap_spent("ada")
+    with opened(some, caps={"ada": 0.1, "bob": 0.5}) as session:
+        assert read_back[1:] == [14]
+        assert session.state.cap_spent("ada") == spent > 0
+        assert session.state.cap_spent("bob") == 0
+
+
+def test_a_cap_of_whom_nothing_counted_is_replayed(some: Path, read_back: list[int]) -> None:
+    with opened(some) as session:
+        session.ask("SELECT COUNT(*) FROM t WHERE age = 7", analyst="ada")
+    read_back.clear()
+    with opened(some, caps={"ada": 0.5}) as session:
+        assert read_back == []
+        assert session.state.cap_spent("ada") > 0
 
 
 def test_processes_that_take_turns_stay_in_step(tmp_path: Path, often: None, read_back: list[int]) -> None:

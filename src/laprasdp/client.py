@@ -8,10 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from laprasdp.errors import ConfigError, LaprasError, LedgerError, UnknownAnalyst, UnsupportedQuery
+from laprasdp.errors import (
+    BudgetExhausted,
+    ConfigError,
+    LaprasError,
+    LedgerError,
+    UnknownAnalyst,
+    UnsupportedQuery,
+)
 from laprasdp.record.settings import domain_of
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.reader import Reader
+from laprasdp.stream.answer import Released
 from laprasdp.stream.asking import Account, Asking, Question, Told
 from laprasdp.stream.plan import Plan
 from laprasdp.stream.price import Price
@@ -203,6 +211,8 @@ def _refusal(status: int, kind: str, response: Any) -> LaprasError:
     classes = {one.code: one for one in _tree(LaprasError)}
     other = UnknownAnalyst if status in (401, 403) else LedgerError if status >= 429 else ConfigError
     error: LaprasError = classes.get(body["code"], other)(body["detail"])
+    if isinstance(error, BudgetExhausted):
+        error.released = tuple(Released(**one) for one in body["released"])
     return error
 
 

@@ -6,9 +6,10 @@ holds is what the ledger's entries add up to, in any order.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -117,6 +118,9 @@ class Filter(Protocol):
     def widen(self, budget: Budget) -> None:
         """Go on with a larger budget, or raise BudgetError and change nothing."""
 
+    def under(self, budget: Budget) -> Filter:
+        """Another filter with the same sums under any budget: for caps, which bound nothing by themselves."""
+
     @property
     def spent(self) -> float:
         """What is spent: ε under basic accounting, μ² under Gaussian."""
@@ -169,6 +173,11 @@ class BasicFilter:
     def widen(self, budget: Budget) -> None:
         self.check_widen(budget)
         self._budget = budget
+
+    def under(self, budget: Budget) -> Self:
+        found = copy.copy(self)
+        found._budget = budget
+        return found
 
     @property
     def spent(self) -> float:
@@ -260,6 +269,11 @@ class GaussianFilter:
     def widen(self, budget: Budget) -> None:
         self.check_widen(budget)
         self._budget = budget
+
+    def under(self, budget: Budget) -> Self:
+        found = copy.copy(self)
+        found._budget = budget
+        return found
 
     @property
     def spent(self) -> float:

@@ -1,4 +1,4 @@
-"""Problems: whatever is refused, as application/problem+json (RFC 9457), with a code and a charge of 0."""
+"""Problems: whatever is refused, as application/problem+json (RFC 9457), with a code and its charge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from laprasdp.errors import BudgetExhausted, ConfigError, LaprasError, UnknownAnalyst
+from laprasdp.errors import BudgetExhausted, ConfigError, LaprasError, LedgerError, UnknownAnalyst
 
 CODES = {
     "invalid": (422, "the request is not as the description says"),
@@ -49,23 +49,33 @@ class Declined(Exception):
 
 
 def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, body and headers of what was refused; of a defect nothing is told."""
+    """
+    Status, body and headers of what was refused; of a defect nothing is told.
+
+    A refusal is charged 0; what was released before it, whatever was asked, stands in `released`.  After a
+    defect, or where the ledger failed, it is open whether a charge was kept: it is null.
+    """
     headers: dict[str, str] = {}
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"charge": 0}
     if isinstance(error, Declined):
         status, code, detail, headers = error.status, error.code, error.detail, error.headers
     elif isinstance(error, LaprasError):
         status, code, detail = error.status, error.code, " ".join(str(error).split())
         if isinstance(error, ConfigError) and not isinstance(error, UnknownAnalyst):
             status = 422  # an argument of the request: what is declared was read when the service began
-        if isinstance(error, BudgetExhausted) and error.released:
-            more = {"released": [one.row() for one in error.released]}
-        if status == 503:
-            headers = {"Retry-After": "5"}
+        if isinstance(error, BudgetExhausted):
+            more |= {"released": [one.row() for one in error.released]}
+        if isinstance(error, LedgerError):
+            more, headers = {"charge": None}, {"Retry-After": "5"}
     else:
-        status, code, detail = 500, "internal", "the service has a defect: nothing was shown"
+        status, code, detail = (
+            500,
+            "internal",
+            "the service has a defect: nothing was shown",
+        )
+        more = {"charge": None}
     body = {"type": f"urn:lapras:{code}", "title": code, "status": status, "detail": detail, "code": code}
-    return status, {**body, "charge": 0, **more}, headers
+    return status, {**body, **more}, headers
 
 
 def response(error: Exception) -> Response:

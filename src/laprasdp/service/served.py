@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from laprasdp.config.begun import existing
@@ -48,15 +49,15 @@ class ServedTable:
 
     def __init__(self, config: Config, accounts: Accounts) -> None:
         config.kept()
-        self.config, self.accounts = _as_recorded(config.read()), accounts
+        recorded, self.accounts = _as_recorded(config.read()), accounts
         self.name = config.name
         self.declared = config.budget
+        self._caps = self._wanted(config.caps, recorded.budget.epsilon)
+        self.config = replace(recorded, caps=self._caps)
         self.session: Asking = self.config.open()
         self._lock = threading.RLock()
-        self._caps: dict[str, float] = {}
         self._journals: dict[str | None, Journal] = {}
         self._kept: dict[str, tuple[Any, Any]] = {}
-        self._allot()
 
     def close(self) -> None:
         """End its session."""
@@ -87,6 +88,7 @@ class ServedTable:
         if who.cap is None or not isinstance(self.session, Session):
             return None
         self._follow(who)
+        self.session.account  # noqa: B018 (it learns what other processes have kept)
         return who.cap, self.session.state.cap_spent(who.name)
 
     def raise_budget(self, who: Principal, budget: Budget, period: str | None) -> None:
@@ -158,23 +160,24 @@ class ServedTable:
 
     def _follow(self, who: Principal) -> None:
         """Let the session know of a principal, or of a cap, that is new; other processes may have made it."""
-        if self._caps.get(who.name) != self._cap(who):
-            self._allot()
+        if self._caps.get(who.name) != (who.cap or self._most):
+            with self._lock:
+                caps = self._wanted(self._caps, self._most)
+                if caps != self._caps:
+                    self.session.allot(caps)
+                    self._caps = caps
 
-    def _cap(self, who: Principal) -> float:
-        if who.cap is not None:
-            return who.cap
+    @property
+    def _most(self) -> float:
+        """The ε of a budget, which is the cap of whoever has none; the largest of periods."""
         if isinstance(self.session, Session):
             return self.session.state.budget.epsilon  # as last learned: each statement learns of a raise
         return max(one.budget.epsilon for one in self.session.accounts)
 
-    def _allot(self) -> None:
-        with self._lock:
-            asking = [one for one in self.accounts.principals() if one.asks]
-            caps = {**self.config.caps, **{one.name: self._cap(one) for one in asking}}
-            if caps != self._caps:
-                self.session.allot(caps)
-                self._caps = caps
+    def _wanted(self, before: Mapping[str, float], most: float) -> dict[str, float]:
+        """The caps of all who ask now, and of those before."""
+        asking = [one for one in self.accounts.principals() if one.asks]
+        return {**before, **{one.name: one.cap or most for one in asking}}
 
     def _once(self, name: str, at: Any, work: Any) -> Any:
         with self._lock:

@@ -71,7 +71,7 @@ class Following:
         wanted, begun = policy.setting.budget, Budget(**ledger.open(settings)["budget"])
         if begun != wanted:  # it may have been raised since
             policy = policy_named(policy.name, replace(policy.setting, budget=begun))
-        key = key_of(policy.settings(), caps) if isinstance(ledger, Snapshots) else ""
+        key = key_of(policy.settings()) if isinstance(ledger, Snapshots) else ""
         made = cls(State(policy, caps), ledger, key)
         if made.present.budget != wanted:
             raise LedgerError(
@@ -127,7 +127,10 @@ class Following:
 
     def allot(self, caps: Mapping[str, float]) -> None:
         """
-        Go on with other caps: everything that is kept is learned again at the next statement.
+        Go on with other caps.
+
+        Where something was measured for one of them while nothing counted it, all that is kept is learned
+        again at the next statement.
 
         Raises
         ------
@@ -138,10 +141,9 @@ class Following:
         """
         with self.lock:
             self.life.check_open()
-            state = self.state.afresh(caps)
-            self.life.move(Event.DOUBT)
-            self.state, self._saved = state, 0
-            self._key = key_of(state.policy.settings(), caps) if self._key else ""
+            if self.life.torn or not self.state.allot(caps):
+                self.state, self._saved = self.state.afresh(caps), 0
+                self.life.move(Event.DOUBT)
 
     def doubt(self) -> None:
         """Read all of the ledger again at the next statement: what was learned last may not be in it."""

@@ -31,9 +31,9 @@ def due(state: State, kept: int, *, last: bool = False) -> bool:
     return new >= LEAST and new * _SHARE >= state.position
 
 
-def key_of(settings: Settings, caps: Mapping[str, float]) -> str:
-    """What a state hangs on beside the entries: settings, caps, and every line of this package."""
-    told = canonical({"caps": caps, "numpy": np.__version__, "settings": settings, "source": _source()})
+def key_of(settings: Settings) -> str:
+    """What a state hangs on beside the entries and its caps: settings, and every line of this package."""
+    told = canonical({"numpy": np.__version__, "settings": settings, "source": _source()})
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -52,7 +52,7 @@ def take(state: State, key: str) -> Snapshot:
 
 def restored(state: State, snapshot: Snapshot) -> State:
     """
-    The state of a snapshot, where `state` is another one of the same settings and caps.
+    The state of a snapshot, with the caps of `state`, which is another one of the same settings.
 
     Raises
     ------

@@ -45,8 +45,11 @@ class State:
         self.once = Once()
         self.position = 0
         self.raised = False  # since the last release that no statement asked for
-        self._caps = {analyst: (epsilon, self._cap(analyst, epsilon)) for analyst, epsilon in caps.items()}
         self._settled = policy.setting
+        self._caps: dict[str, float] = {}
+        self._counted: dict[str, Filter] = {}  # what was measured for whoever has a cap, or had one
+        self._uncounted: frozenset[str | None] = frozenset()  # for whom something was measured without one
+        self.allot(caps)
         self._owed = False  # a release was made for a statement whose reply has not come
 
     @property
@@ -57,7 +60,29 @@ class State:
     @property
     def caps(self) -> dict[str, float]:
         """The cap of each analyst."""
-        return {analyst: epsilon for analyst, (epsilon, _) in self._caps.items()}
+        return dict(self._caps)
+
+    def allot(self, caps: Mapping[str, float]) -> bool:
+        """
+        Go on with other caps.
+
+        Returns
+        -------
+        bool
+            False, and nothing is changed, where something was measured for one of them while there was no cap
+            to count it: then the entries have to be learned again.
+
+        Raises
+        ------
+        BudgetError
+            A cap is no ε.
+        """
+        filters = {analyst: self._cap(analyst, epsilon) for analyst, epsilon in caps.items()}
+        if not self._uncounted.isdisjoint(caps):
+            return False
+        self._counted |= filters
+        self._caps = dict(caps)
+        return True
 
     def afresh(self, caps: Mapping[str, float] | None = None) -> State:
         """The state before the first entry; with other caps, if some are given."""
@@ -66,18 +91,19 @@ class State:
 
     def cap_spent(self, analyst: str) -> float:
         """The ε, at the budget's δ, of what was measured for an analyst who has a cap."""
-        return self.policy.accounting.epsilon_of(self._caps[analyst][1].spent)
+        return self.policy.accounting.epsilon_of(self._counted[analyst].spent)
 
     def learned(self) -> dict[str, Any]:
         """What the entries have changed, to be kept beside them."""
         return {
             "policy": self.policy.learned(), "filter": self.filter, "once": self.once, "owed": self._owed,
-            "position": self.position, "raised": self.raised, "caps": self._caps,
+            "position": self.position, "raised": self.raised, "counted": self._counted,
+            "uncounted": sorted(self._uncounted, key=repr),
         }  # fmt: skip
 
     def resumed(self, budget: Budget, read: Callable[[State], Mapping[str, Any]]) -> State:
         """
-        Another state of the same settings and caps.
+        Another state of the same settings, with the caps of this one.
 
         Parameters
         ----------
@@ -85,6 +111,11 @@ class State:
             After what it has learned.
         read : callable
             What `learned` gave; it is given a state of which the parts that nothing changes can be had.
+
+        Raises
+        ------
+        LookupError
+            What was measured for one of them was not counted.
         """
         found, setting = copy.copy(self), self.policy.setting
         if budget != setting.budget:
@@ -92,8 +123,11 @@ class State:
         found.policy = self.policy.resumed(setting, {})
         learned = read(found)
         found.policy = found.policy.resumed(setting, learned["policy"])
-        found.filter, found.once, found._caps = learned["filter"], learned["once"], learned["caps"]
+        found.filter, found.once = learned["filter"], learned["once"]
+        found._counted, found._uncounted = learned["counted"], frozenset(learned["uncounted"])
         found.position, found.raised, found._owed = (learned[key] for key in ("position", "raised", "owed"))
+        if not found.allot(self.caps):
+            raise LookupError("what was measured for an analyst was not counted")
         return found
 
     def twin(self) -> State:
@@ -127,17 +161,16 @@ class State:
         BudgetExhausted
         """
         if analyst in self._caps:
-            epsilon, spent = self._caps[analyst]
             try:
-                spent.check(charge)
+                self._counted[analyst].check(charge)
             except BudgetExhausted:
                 raise BudgetExhausted(
-                    f"the cap of {analyst}, ε = {epsilon:g}, has no room for this"
+                    f"the cap of {analyst}, ε = {self._caps[analyst]:g}, has no room for this"
                 ) from None
 
     def cap_left(self, charge: Charge, analyst: str | None) -> int | None:
         """Units that the analyst's cap has left for a charge like this one; None without a cap."""
-        return self._caps[analyst][1].room(charge) if analyst in self._caps else None
+        return self._counted[analyst].room(charge) if analyst in self._caps else None
 
     def learn(self, kept: Kept) -> None:
         """
@@ -162,8 +195,8 @@ class State:
             check_claim(entry, policy.accounting, policy.setting.unit.max_rows)
             if isinstance(entry, Release):
                 self.filter.spend(entry.charge)
-                if analyst in self._caps and not entry.opening:
-                    self._caps[analyst][1].record(entry.charge)
+                if not entry.opening:
+                    self._count(entry.charge, analyst)
             elif isinstance(entry, Raise):
                 if entry.old != self.budget:
                     raise BudgetError(f"it raises {entry.old}, but the budget is {self.budget}")
@@ -181,15 +214,23 @@ class State:
                 "restore a backup"
             ) from error
         if isinstance(entry, Raise) and entry.new.delta > entry.old.delta:
-            for epsilon, spent in self._caps.values():
-                spent.widen(Budget(epsilon, entry.new.delta))
+            self.allot(self._caps)
         self._owed = isinstance(entry, Release) and not entry.opening
         self.position += 1
 
+    def _count(self, charge: Charge, analyst: str | None) -> None:
+        if analyst is not None and analyst in self._counted:
+            self._counted[analyst].record(charge)
+        elif analyst not in self._uncounted:
+            self._uncounted |= {analyst}
+
     def _cap(self, analyst: str, epsilon: float) -> Filter:
+        """The filter of a cap, with what was measured before."""
         setting = self.policy.setting
         try:
             cap = Budget(epsilon, setting.budget.delta)
         except BudgetError as error:
             raise BudgetError(f"caps: {analyst}: {error}") from None
+        if analyst in self._counted:
+            return self._counted[analyst].under(cap)
         return accounting_named(setting.accounting, cap, setting.domain, setting.length).filter()
