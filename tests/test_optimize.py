@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
 from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.strategy.dual import _curvature
 from laprasdp.strategy.optimize import Optimum, optimize, optimize_gram
 
 Floats = npt.NDArray[np.float64]
@@ -327,3 +328,12 @@ def test_bad_input_is_named(workload: Floats, options: Any, error: type[Exceptio
 def test_bad_gram_is_named(gram: Floats, error: type[Exception]) -> None:
     with pytest.raises(error, match="gram"):
         optimize_gram(gram)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-5])
+def test_curvature_is_that_of_the_kernel_to_two_percent(ratio: float) -> None:
+    rng = np.random.default_rng(5)
+    s, rows = np.geomspace(ratio, 1, 12), rng.normal(size=(7, 12))
+    both = np.einsum("ak,bk,k->abk", rows, rows, s)
+    exact = np.einsum("abk,abl,kl->ab", both, both, 1 / np.add.outer(s, s))
+    assert np.allclose(_curvature(rows, s), exact, rtol=0.02, atol=0.02 * exact.diagonal().max())

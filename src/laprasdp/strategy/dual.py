@@ -11,6 +11,7 @@ is concave, :math:`2\,\partial t/\partial\lambda_i=K_{ii}`, :math:`2\,\partial t
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ Objective = Literal["squared", "absolute", "largest"]
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK = 8192  # columns handled at a time, so that temporary arrays stay small
 _NEWTON = 2500  # most multipliers for which second derivatives are formed
-_WARM = 10  # multiplicative steps before Newton's method
+_WARM = 5  # multiplicative steps before Newton's method
+_STEP = 1.5  # of the trapezoid rule, in logarithms
 
 
 class Problem(NamedTuple):
@@ -33,43 +35,68 @@ class Problem(NamedTuple):
     objective: Objective
 
 
-class Point(NamedTuple):
-    """Everything that depends on (λ, u): X = diag(√u) B F diag(√λ) has singular values s."""
+class Frame:
+    """What hangs on the weights u alone: diag(√u) B = Q R with orthonormal columns Q, and G = R F."""
 
-    lam: Floats  # (p,)
-    u: Floats  # (m,)
-    s: Floats  # (r,)
-    turn: Floats  # Uᵀ R, (r, r): the strategy is s^-½ Uᵀ R F
-    left: Floats  # B R⁻¹ U, (m, r)
-    diagonal: Floats  # K_ii, (p,)
-    variances: Floats  # v_j, (m,)
+    def __init__(self, problem: Problem, u: Floats) -> None:
+        self.basis, self.u = problem.basis, u  # (m, r), (m,)
+        self.root = triangle(np.sqrt(u)[:, None] * problem.basis)  # R, (r, r)
+        self.factor = self.root @ problem.factor  # G, (r, p)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """B R⁻¹, (m, r)."""
+        spread: Floats = scipy.linalg.solve_triangular(
+            self.root, self.basis.T, trans="T", check_finite=False
+        ).T
+        return spread
+
+
+class Point:
+    """Everything that depends on (λ, u): X = G diag(√λ) = U diag(s) Vᵀ."""
+
+    def __init__(self, frame: Frame, lam: Floats) -> None:
+        self.frame, self.lam, self.u = frame, lam, frame.u  # λ, (p,)
+        factor = frame.factor
+        blocks = [slice(i, i + _BLOCK) for i in range(0, len(lam), _BLOCK)]
+        inner = np.zeros((len(factor), len(factor)))
+        for b in blocks:
+            half = factor[:, b] * np.sqrt(lam[b])
+            inner += half @ half.T  # one matrix by its own transpose: half the products
+        power, self.turn = np.linalg.eigh(inner)  # U, (r, r)
+        self.s = np.sqrt(np.maximum(power, 0))  # (r,)
+        if self.s[0] < 1e-5 * self.s[-1]:  # squaring loses half the digits: use the factor itself
+            narrow = triangle((factor * np.sqrt(lam)).T)
+            self.turn, s, _ = np.linalg.svd(narrow.T)
+            self.s = np.maximum(s, _EPS * s[0])
+        scaled = self.turn.T / np.sqrt(self.s)[:, None]
+        self.diagonal = np.concatenate(  # K_ii, (p,)
+            [np.einsum("ki,ki->i", y, y) for y in (scaled @ factor[:, b] for b in blocks)]
+        )
+
+    @property
+    def strategy(self) -> Floats:
+        """s^-½ Uᵀ R, (r, r): the strategy is this times F."""
+        strategy: Floats = self.turn.T @ self.frame.root / np.sqrt(self.s)[:, None]
+        return strategy
+
+    @cached_property
+    def left(self) -> Floats:
+        """B R⁻¹ U, (m, r)."""
+        left: Floats = self.frame.spread @ self.turn
+        return left
+
+    @cached_property
+    def variances(self) -> Floats:
+        """v_j, (m,)."""
+        variances: Floats = self.left**2 @ self.s
+        return variances
 
 
 def triangle(matrix: Floats) -> Floats:
     """Give R of a QR factorisation."""
     r: Floats = np.asarray(np.linalg.qr(matrix, mode="r"))
     return r
-
-
-def _point(problem: Problem, lam: Floats, u: Floats) -> Point:
-    """Evaluate the singular values, the diagonal and the variances at (λ, u)."""
-    basis, factor = problem.basis, problem.factor
-    root = triangle(np.sqrt(u)[:, None] * basis)
-    blocks = [slice(i, i + _BLOCK) for i in range(0, len(lam), _BLOCK)]
-    inner = np.zeros((len(factor), len(factor)))
-    for b in blocks:
-        inner += (factor[:, b] * lam[b]) @ factor[:, b].T
-    power, turn = np.linalg.eigh(root @ inner @ root.T)
-    s = np.sqrt(np.maximum(power, 0))
-    if s[0] < 1e-5 * s[-1]:  # squaring loses half the digits: use the factor itself
-        narrow = triangle((root @ factor * np.sqrt(lam)).T)
-        turn, s, _ = np.linalg.svd(narrow.T)
-        s = np.maximum(s, _EPS * s[0])
-    mix = turn.T @ root
-    scaled = mix / np.sqrt(s)[:, None]
-    diagonal = np.concatenate([np.einsum("ki,ki->i", y, y) for y in (scaled @ factor[:, b] for b in blocks)])
-    left = scipy.linalg.solve_triangular(root, basis.T, trans="T", check_finite=False).T @ turn
-    return Point(lam, u, s, mix, left, diagonal, left**2 @ s)
 
 
 def value_of(objective: Objective, weights: Floats, variances: Floats) -> float:
@@ -114,8 +141,16 @@ def bound_of(problem: Problem, point: Point) -> float:
 
 def _reach(problem: Problem, point: Point) -> tuple[float, float]:
     """Value of the strategy of a point and the lower bound it gives, up to rounding."""
-    value = value_of(problem.objective, problem.weights, point.variances * point.diagonal.max())
+    if problem.objective == "squared":  # where the weights are u: the columns of Q U are of length one
+        value = float(point.s.sum() * point.diagonal.max())
+    else:
+        value = value_of(problem.objective, problem.weights, point.variances * point.diagonal.max())
     return value, _quick_bound(problem, point)
+
+
+def _slopes(problem: Problem, point: Point, free: bool) -> Floats:
+    """K_ii, and behind it w_j v_j where the weights are free."""
+    return np.concatenate([point.diagonal, *([problem.weights * point.variances] if free else [])])
 
 
 def solve(problem: Problem, gap: float, limit: int) -> tuple[Point, list[Point], int]:
@@ -126,7 +161,7 @@ def solve(problem: Problem, gap: float, limit: int) -> tuple[Point, list[Point],
     moving = np.concatenate(
         [np.full(columns, -np.log(columns)), np.full(count if free else 0, -np.log(count))]
     )
-    last, u = moving, problem.weights
+    last, frame = moving, Frame(problem, problem.weights)
     best = top = point = None
     value, bound, before, age, taken = np.inf, 0.0, 0.0, 0, 0
     while taken < limit:
@@ -136,8 +171,8 @@ def solve(problem: Problem, gap: float, limit: int) -> tuple[Point, list[Point],
             moving = last = np.log(np.concatenate([point.lam, point.u / problem.weights])[: len(moving)])
         else:
             if free:
-                u = problem.weights * _simplex(moving[columns:])
-            point, taken = _point(problem, _simplex(moving[:columns]), u), taken + 1
+                frame = Frame(problem, problem.weights * _simplex(moving[columns:]))
+            point, taken = Point(frame, _simplex(moving[:columns])), taken + 1
         here, below = _reach(problem, point)
         if best is None or here < value:
             best, value = point, here
@@ -145,9 +180,9 @@ def solve(problem: Problem, gap: float, limit: int) -> tuple[Point, list[Point],
             top, bound = point, below
         if value <= bound * (1 + 0.9 * gap):
             break
-        slope = np.concatenate([point.diagonal, problem.weights * point.variances])[: len(moving)]
+        slope = _slopes(problem, point, free)
         if problem.objective == "absolute":
-            u = problem.weights / np.sqrt(point.variances)
+            frame = Frame(problem, problem.weights / np.sqrt(point.variances))
         target = moving + (1 if free else 2) * np.log(np.maximum(slope / point.s.sum(), 1e-300))
         age = 0 if below < before else age + 1  # past the top: drop the momentum
         moving = target + age / (age + 3) * (target - last)
@@ -176,7 +211,7 @@ def _polish(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Poi
         point, steps = _newton(
             frozen, point, max(gap / 4, min((value / bound - 1) / 20, 1e-3)), limit - taken
         )
-        point = _point(problem, point.lam, problem.weights / np.sqrt(point.variances))
+        point = Point(Frame(problem, problem.weights / np.sqrt(point.variances)), point.lam)
         taken += steps + 1
     return point, taken
 
@@ -185,15 +220,16 @@ def _curvature(rows: Floats, s: Floats) -> Floats:
     r"""
     Second derivative of :math:`-2t` at `rows`, a matrix of columns or queries in the singular basis.
 
-    The kernel is :math:`1/(s_k+s_l)=\int e^{y-e^y(s_k+s_l)}dy`, by the trapezoid rule to about 0.1%: a few
-    products of matrices instead of one multiplication for each pair of singular values.
+    The kernel is :math:`1/(s_k+s_l)=\int e^{y-e^y(s_k+s_l)}dy`, by the trapezoid rule to 2%, which a
+    direction bears: a few products of matrices, not one multiplication for each pair of singular values.
     """
     total = np.zeros((len(rows), len(rows)))
-    for scale in np.exp(np.arange(-np.log(2 * s.max()) - 7, 3.5 - np.log(2 * s.min()))):
+    for scale in np.exp(np.arange(-np.log(2 * s.max()) - 6, 2.5 - np.log(2 * s.min()), _STEP)):
         part = rows * np.sqrt(s * np.exp(-scale * s))
         product = part @ part.T
         product *= product
-        total += scale * product
+        product *= _STEP * scale
+        total += product
     return total
 
 
@@ -201,11 +237,12 @@ def _newton(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Poi
     """Maximise 2t - Σλ over λ ≥ 0, and over weights on the simplex when they are free: a log barrier."""
     size, steps, level = float(point.s.sum()) ** 2, 0, 1.0
     scaled = problem._replace(weights=problem.weights / size)
-    free = [point.u / problem.weights] if problem.objective == "largest" else []
-    x = np.concatenate([point.lam, *free])
+    free = problem.objective == "largest"
+    x = np.concatenate([point.lam, *([point.u / problem.weights] if free else [])])
     x = np.maximum(x, 1e-3 / len(x))
-    point = _point_at(scaled, x)
-    slack = np.maximum(1e-2, 1 - np.concatenate([point.diagonal, scaled.weights * point.variances])[: len(x)])
+    fixed = None if free else Frame(scaled, scaled.weights)
+    point = _point_at(scaled, x, fixed)
+    slack = np.maximum(1e-2, 1 - _slopes(scaled, point, free))
     while steps < limit:
         value, bound = _reach(scaled, point)
         if value <= bound * (1 + gap):
@@ -217,20 +254,19 @@ def _newton(problem: Problem, point: Point, gap: float, limit: int) -> tuple[Poi
         except np.linalg.LinAlgError:
             break
         other = (barrier - x * slack - slack * move) / x
-        ahead, tried = _line_search(scaled, point, slope, x, move, barrier)
+        ahead, tried = _line_search(scaled, fixed, point, slope, x, move, barrier)
         steps += tried
         if ahead is None:
             break
         x, point = ahead
         slack = slack + min(1.0, 0.99 / max(float((-other / slack).max()), 1e-300)) * other
-    return _point(problem, point.lam / point.lam.sum(), point.u * size), steps
+    return Point(Frame(problem, point.u * size), point.lam / point.lam.sum()), steps
 
 
-def _point_at(problem: Problem, x: Floats) -> Point:
+def _point_at(problem: Problem, x: Floats, fixed: Frame | None) -> Point:
     """The point of Newton's variables: λ, and behind it u/w where the weights are free."""
     columns = problem.factor.shape[1]
-    u = problem.weights * x[columns:] if problem.objective == "largest" else problem.weights
-    return _point(problem, x[:columns], u)
+    return Point(fixed or Frame(problem, problem.weights * x[columns:]), x[:columns])
 
 
 def _slope(problem: Problem, point: Point, level: float) -> Floats:
@@ -245,7 +281,7 @@ def _direction(
     problem: Problem, point: Point, slope: Floats, ridge: Floats, level: float
 ) -> tuple[Floats, float]:
     """Newton's step, and the next `level`; free weights keep their sum.  LinAlgError where there is none."""
-    rows = (point.turn @ problem.factor / point.s[:, None]).T
+    rows = (point.turn.T @ point.frame.factor / point.s[:, None]).T
     if problem.objective != "largest":
         root = _cholesky(_curvature(rows, point.s), ridge)
         return scipy.linalg.cho_solve(root, slope, check_finite=False), level
@@ -268,7 +304,13 @@ def _cholesky(matrix: Floats, ridge: Floats) -> tuple[Floats, bool]:
 
 
 def _line_search(
-    problem: Problem, point: Point, slope: Floats, x: Floats, move: Floats, barrier: float
+    problem: Problem,
+    fixed: Frame | None,
+    point: Point,
+    slope: Floats,
+    x: Floats,
+    move: Floats,
+    barrier: float,
 ) -> tuple[tuple[Floats, Point] | None, int]:
     """The first of ever shorter steps that rises enough, if one does; how many were tried comes second."""
 
@@ -279,7 +321,7 @@ def _line_search(
     stride = min(1.0, 0.99 / max(float((-move / x).max()), 1e-300))
     while stride > 1e-6:
         trial = x + stride * move
-        after, tried = _point_at(problem, trial), tried + 1
+        after, tried = _point_at(problem, trial, fixed), tried + 1
         if merit(after, trial) >= start + 1e-4 * stride * rate - 1e-13:
             return (trial, after), tried
         stride /= 2

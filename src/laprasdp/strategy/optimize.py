@@ -125,7 +125,7 @@ def optimize(
         problem = Problem(basis, basis.T @ chosen, weigh[active], objective)
         best, bounds, iterations = solve(problem, gap, max_iterations)
         encode = np.zeros((basis.shape[1], count))
-        encode[:, active] = best.turn @ basis.T / np.sqrt(best.s)[:, None]
+        encode[:, active] = best.strategy @ basis.T
         strategy = encode @ merged
         longest = float(np.sqrt(np.einsum("ki,ki->i", strategy, strategy).max()))
         encode, strategy = encode / longest, strategy / longest
@@ -208,7 +208,7 @@ def optimize_gram(gram: Floats, *, gap: float = 1e-6, max_iterations: int = 2000
         rank = len(factor)
         problem = Problem(np.eye(rank), factor, np.ones(rank), "squared")
         best, bounds, iterations = solve(problem, gap, max_iterations)
-        half = best.turn @ factor / np.sqrt(best.s)[:, None]
+        half = best.strategy @ factor
         longest = float(np.sqrt(np.einsum("ki,ki->i", half, half).max()))
         strategy = np.zeros((rank, len(moment)))
         strategy[:, used] = half / longest
