@@ -140,8 +140,8 @@ def _write_answer(answer: Answer) -> Plain:
 
 
 def _read_answer(row: Mapping[str, Any]) -> Answer:
-    own = {one.name: row[one.name] for one in fields(Answer) if one.name != "released"}
-    return Answer(**own, released=_read_released(row))
+    own = {one.name: row[one.name] for one in fields(Answer) if one.name not in ("released", "fitted")}
+    return Answer(**own, released=_read_released(row), fitted=row.get("fitted"))
 
 
 def _read_released(form: Mapping[str, Any]) -> tuple[Released, ...]:

@@ -76,6 +76,11 @@ class DenseBelief:
             seen = self.inverse @ row
             self.inverse = self.inverse - np.outer(seen, seen / (1 + row @ seen))
 
+    @property
+    def mean(self) -> Floats:
+        """(n,) unbiased value of each cell."""
+        return np.asarray(self.inverse @ self._pull)
+
     def estimate(self, query: Query) -> tuple[float, float]:
         """Unbiased value and exact variance of `query`."""
         vector = query.vector().astype(float)

@@ -15,6 +15,7 @@ from laprasdp.queries.query import Query
 from laprasdp.strategy.group_block import GroupBlock, block_of
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.subspaces import Axes
 
 
 class GroupedBelief(ProductBelief):
@@ -35,6 +36,21 @@ class GroupedBelief(ProductBelief):
     def __init__(self, prior: Marginals) -> None:
         super().__init__(prior)
         self._blocks: list[GroupBlock] = []
+
+    @property
+    def released(self) -> dict[Axes, Floats]:
+        """Values of the prior's sets that were drawn at once; empty before."""
+        return {axes: part for (axes, nodes), part in (self._released or {}).items() if not nodes}
+
+    @property
+    def releases(self) -> Sequence[tuple[list[int], Floats, Floats]]:
+        """The rows after the prior, by release: places in `queries`, (r, b) rows and (r,) values of unit noise."""
+        return self._log
+
+    def beside(self, query: Query) -> list[tuple[float, float]]:
+        """Value and variance of a query by each block of groups that it is a sum of; no row says this."""
+        found = (block.find(query) for block in self._blocks)
+        return [(one.value, one.variance) for one in found if one is not None]
 
     def learn(self, measurement: Measurement, values: Floats | None) -> None:
         if isinstance(measurement, Rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import get_args
 
 import numpy as np
@@ -133,8 +134,15 @@ def _check_estimate(estimate: Estimate) -> None:
         raise LedgerError(f"no answer has the variance {estimate.variance}")
     if not abs(estimate.value) < _VALUE:
         raise LedgerError(f"no table gives the answer {estimate.value}")
+    if estimate.fitted is not None and not _near(estimate.fitted, estimate):
+        raise LedgerError(f"{estimate.fitted} is no value fitted to {estimate.value}")
     if not 0.999 < estimate.parts < _PARTS or (estimate.law == "gaussian" and estimate.parts != 1):
         raise LedgerError(f"no {estimate.law} error is the sum of {estimate.parts} parts")
+
+
+def _near(fitted: float, estimate: Estimate) -> bool:
+    """Whether a fitted value is within one standard deviation, but for rounding."""
+    return abs(fitted - estimate.value) <= math.sqrt(estimate.variance) + 1e-9 * (1 + abs(estimate.value))
 
 
 def _same(due: Charge, charge: Charge) -> bool:

@@ -97,7 +97,7 @@ class Replies:
             earlier, past = self._shown.get(query.key, (None, None))
             if renewed is not None:
                 due, past = renewed(query, past), None
-            if past is not None and not self._pays and replace(past, source=one.source) != one:
+            if past is not None and not self._pays and not _kept(past, one):
                 yield f"it shows another answer to {query!r} than entry {earlier}"
             elif due is None:
                 yield f"its answer to {query!r} is {one.source!r}, but nothing before it gives one"
@@ -305,6 +305,12 @@ def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:
     if policy == "offline":
         return _Direct(predictions, opens=True, asks=False)
     raise LedgerError(f"this version knows no policy {policy}")
+
+
+def _kept(past: Estimate, one: Estimate) -> bool:
+    """Whether an answer is what was shown before, or that with a fitted value where it had none."""
+    fitted = one.fitted if past.fitted is None else past.fitted
+    return replace(past, source=one.source, fitted=fitted) == one
 
 
 def _agree(due: Estimate, shown: Estimate) -> bool:

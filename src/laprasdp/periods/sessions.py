@@ -159,6 +159,7 @@ class PeriodSessions:
                 predicted=predicted,
                 caps=self._declaration.caps,
                 clock=self._clock,
+                post=self._declaration.stream.post,
             )
         except (BudgetError, LedgerError) as error:
             raise type(error)(f"the period {part.period}: {error}") from None

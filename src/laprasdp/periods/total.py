@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from laprasdp.record.estimate import Estimate
 from laprasdp.sql.parse import Statement
 from laprasdp.sql.result import Result
 from laprasdp.stream.answer import Answer, GroupedAnswer
+from laprasdp.stream.fitted import within
 from laprasdp.stream.resultset import ResultSet
 from laprasdp.stream.shown import Shown, groups_of
 from laprasdp.stream.worked import rows_of
@@ -120,7 +121,7 @@ def _answer(
 ) -> WindowedAnswer:
     return WindowedAnswer.of(
         text,
-        estimate,
+        _fitted(estimate, parts.values()),
         math.fsum(part.charge for part in parts.values()),
         min((part.remaining for part in parts.values()), default=remaining),
         group=group,
@@ -130,3 +131,11 @@ def _answer(
         ),
         periods=dict(parts),
     )
+
+
+def _fitted(estimate: Estimate | None, parts: Iterable[Answer]) -> Estimate | None:
+    """The sum with that of the fitted values of its parts, where all have one, kept within its own bounds."""
+    fitted = [0.0 if part.source == "constant" else part.fitted for part in parts]
+    if estimate is None or None in fitted:
+        return estimate
+    return replace(estimate, fitted=within(estimate, math.fsum(one for one in fitted if one is not None)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from laprasdp.arguments import IS_HORIZON, check_arguments, is_list, is_text, option
+from laprasdp.arguments import IS_HORIZON, check_arguments, is_list, is_text, option, or_none
 from laprasdp.errors import ConfigError
 from laprasdp.pacing.pacing import Reading
 from laprasdp.policy.setting import Options, Setting
@@ -34,6 +34,9 @@ class Stream(Options):
         somebody who has seen the table.  Kept as a tuple of `Prediction`, each with its place.
     policy : str
         A name of `laprasdp.policy.catalog.POLICIES`.
+    post : {"fitted"}, optional
+        What is shown beside each unbiased value: a fitted one, which is biased and often closer.  No ledger
+        keeps it: it changes nothing that is measured.
     accounting, split, overlap, reading
         As in `Options`.
 
@@ -46,6 +49,7 @@ class Stream(Options):
     horizon: int | None = option(100, *IS_HORIZON)
     predictions: Iterable[str | Query | Prediction] = option((), is_list, "a list of statements or queries")
     policy: str = option(DEFAULT_POLICY, is_text, "the name of a policy", kw_only=True)
+    post: str | None = option(None, or_none(("fitted",).__contains__), '"fitted" or None', kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

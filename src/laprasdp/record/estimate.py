@@ -26,6 +26,8 @@ class Estimate:
     law : {"gaussian", "laplace", "geometric"}
     parts : float
         Of how many Laplace variables the error is the sum.
+    fitted : float or None
+        What was shown beside the value, within one standard deviation of it; None where nothing was.
     """
 
     value: float
@@ -33,6 +35,7 @@ class Estimate:
     source: Source
     law: Law = "gaussian"
     parts: float = 1.0
+    fitted: float | None = None
 
     def __deepcopy__(self, memo: object) -> Self:
         return self  # nothing changes it

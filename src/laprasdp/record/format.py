@@ -46,13 +46,13 @@ from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT, GROUPED, AGAIN, WHOLE = 1, 2, 3, 4
+FORMAT, GROUPED, AGAIN, WHOLE, FITTED = 1, 2, 3, 4, 5
 """
-Version of a ledger; those that an entry states of itself where it holds groups, was measured again, or has
-Laplace noise on the whole numbers.
+Version of a ledger; those that an entry states of itself where it holds groups, was measured again, has
+Laplace noise on the whole numbers, or fitted values.
 """
 
-_ESTIMATE = {field.name for field in fields(Estimate)}
+_ESTIMATE = {field.name for field in fields(Estimate)} - {"fitted"}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -93,7 +93,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE):
+        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
@@ -102,7 +102,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
             raise ValueError(
-                "an entry states format 4 where noise is geometric, 3 where it was measured again, 2 where "
+                "an entry states format 5 where values are fitted, 4 where noise is geometric, 3 where it was measured again, 2 where "
                 "it holds groups"
             )
         return Kept(typed(form["position"], int), stamp, entry)
@@ -122,6 +122,8 @@ def _stated(entry: Entry) -> int | None:
     """The version that an entry states, of what it holds that the first version of the form did not have."""
     if isinstance(entry, Release) and (entry.measurement.discrete or entry.measurement.scale_bits):
         return WHOLE
+    if isinstance(entry, Reply) and any(one is not None and one.fitted is not None for one in entry.answers):
+        return FITTED
     if isinstance(entry, Reply) and any(one is not None and one.law == "geometric" for one in entry.answers):
         return WHOLE
     if isinstance(entry, Reply) and entry.again:
@@ -268,7 +270,7 @@ def _read_release(form: Form, domain: Domain) -> Release:
 def _write_reply(reply: Reply) -> Form:
     return {
         **write_queries(reply.queries),
-        "answers": [None if shown is None else vars(shown) for shown in reply.answers],
+        "answers": [None if shown is None else _write_answer(shown) for shown in reply.answers],
         "measured": reply.measured,
         **({"again": True} if reply.again else {}),
     }
@@ -280,12 +282,16 @@ def _read_reply(form: Form, domain: Domain) -> Reply:
     return Reply(read_queries(form, domain), answers, measured, again)
 
 
+def _write_answer(shown: Estimate) -> Form:
+    return {name: part for name, part in vars(shown).items() if name != "fitted" or part is not None}
+
+
 def _read_answer(form: Form | None) -> Estimate | None:
     if form is None:
         return None
-    if form.keys() != _ESTIMATE:
+    if form.keys() - {"fitted"} != _ESTIMATE:
         raise ValueError("an answer has other keys")
-    for name in ("value", "variance", "parts"):
+    for name in ("value", "variance", "parts", *(["fitted"] if "fitted" in form else [])):
         if not math.isfinite(typed(form[name], float)):
             raise ValueError(f"{name} is no finite number")
     return Estimate(**form)

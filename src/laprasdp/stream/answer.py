@@ -80,6 +80,10 @@ class Answer(Framed, Numeric):
         Releases made before this answer that no statement asked for; `charge` leaves them out.
     column : str
         Name of the column that it stands in: the alias, or DuckDB's own.
+    fitted : float, optional
+        Beside the value, where it was asked for: what a table near independence would answer, never negative
+        where that is within one `std` of the value, which it never leaves.  Closer on average over many real
+        tables, but biased: answers that are zero drift up.  No interval is around it.
     """
 
     query: str
@@ -94,6 +98,7 @@ class Answer(Framed, Numeric):
     simulated: bool = False
     released: tuple[Released, ...] = ()
     column: str = "count_star()"
+    fitted: float | None = None
 
     @classmethod
     def of(cls, query: str, estimate: Estimate | None, charge: float, remaining: float, **more: Any) -> Self:
@@ -109,6 +114,7 @@ class Answer(Framed, Numeric):
             remaining,
             law=estimate.law,
             parts=estimate.parts,
+            fitted=estimate.fitted,
             **more,
         )
 
@@ -172,6 +178,7 @@ class Answer(Framed, Numeric):
             "columns": {self.column: figure},
             "value": self.value,
             "nonnegative": self.nonnegative,
+            **({} if self.fitted is None else {"fitted": self.fitted}),
             "std": self.std,
             "low": low,
             "high": high,
@@ -321,6 +328,8 @@ def columns_of(answers: Sequence[Answer], level: float) -> dict[str, list[Any]]:
         name: [(one.group or {})[name] for one in answers] for name in (answers[0].group or {})
     }
     name, ends = answers[0].column, [one.interval(level) for one in answers]
+    if any(one.fitted is not None for one in answers):
+        found[f"{name} fitted"] = [one.value if one.fitted is None else one.fitted for one in answers]
     return found | {
         name: [one.value for one in answers],
         f"{name} std": [one.std for one in answers],

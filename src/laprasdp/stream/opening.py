@@ -127,6 +127,7 @@ def open_session(
             owned=owned,
             reader=reader,
             origin=origin,
+            post=stream.post,
         )
         failing.pop_all()
     return session

@@ -47,7 +47,7 @@ _MADE: dict[str, tuple[Callable[[Any], Any], str, frozenset[str]]] = {
 """Made anew from one attribute, as it makes these others from it; the rest is written."""
 _CACHES = {("GaussianFilter", "_looked"), ("Span", "_inverse")}
 """Attributes that are worked out again where they are None."""
-_COLUMNS = ("value", "variance", "parts")
+_COLUMNS = ("value", "variance", "parts", "fitted")  # NaN where there is none
 _LENGTH = 8  # bytes in front, of how long the JSON is
 _Parts = Sequence[object]
 
@@ -157,7 +157,7 @@ class _Writer:
     def _dict(self, value: dict[Any, Any]) -> Any:
         if value and all(type(one) is Estimate for one in value.values()):
             found = value.values()
-            columns = [self._array(np.array([getattr(one, name) for one in found])) for name in _COLUMNS]
+            columns = [self._array(np.array([getattr(one, name) for one in found], float)) for name in _COLUMNS]
             words = [[one.source for one in found], [one.law for one in found]]
             return ["estimates", list(value), columns, words]
         return ["dict", [[self.write(key), self.write(each)] for key, each in value.items()]]
@@ -191,8 +191,9 @@ class _Reader:
         return np.array(values, dtype=object).reshape(shape)
 
     def _estimates(self, keys: list[str], columns: list[Any], words: list[list[Any]]) -> Any:
-        values, variances, parts = (self._array(*column).tolist() for column in columns)
-        made = map(Estimate, values, variances, *words, parts)
+        values, variances, parts, fitted = (self._array(*column).tolist() for column in columns)
+        shown = (None if math.isnan(one) else one for one in fitted)
+        made = map(Estimate, values, variances, *words, parts, shown)
         return dict(zip(keys, made, strict=True))
 
     def _object(self, name: str, kept: Any) -> Any:

@@ -71,6 +71,8 @@ class Session(Asking):
         What reads its statements, where that knows lookups.
     origin : Origin, optional
         Which table it is, for the ledger.
+    post : {"fitted"}, optional
+        What is shown beside each unbiased value, as in `Stream`.
 
     Attributes
     ----------
@@ -107,12 +109,13 @@ class Session(Asking):
         owned: ExitStack | None = None,
         reader: Reader | None = None,
         origin: Origin | None = None,
+        post: str | None = None,
     ) -> None:
         if noise.simulation and not public:
             raise ConfigError("seeded noise protects nobody: it is allowed only on a table declared public")
         if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
-        self._table, self._noise = table, noise
+        self._table, self._noise, self._fitted = table, noise, post == "fitted"
         self._predicted, self._clock = tuple(predicted), clock
         self._reader = reader or Reader(table.domain, table.name, table.types)
         self._owned = owned or ExitStack()
@@ -181,9 +184,8 @@ class Session(Asking):
     def accounts(self) -> tuple[Account]:
         """The account of its one budget."""
         state = self._following.present
-        spent, accounting = state.filter.spent, state.policy.accounting
-        epsilon = accounting.epsilon_of(spent)
-        return (Account(state.budget, spent, state.filter.remaining, accounting.unit, epsilon),)
+        spent, unit = state.filter.spent, state.policy.accounting
+        return (Account(state.budget, spent, state.filter.remaining, unit.unit, unit.epsilon_of(spent)),)
 
     def close(self) -> None:
         """
@@ -378,7 +380,8 @@ class Session(Asking):
         """
         self.admit(stamp.analyst)
         with self._following.transaction(stamp) as append:
-            yield Turn(append, stamp.analyst, ahead, self.state, measured(self._table, self._noise), wish)
+            measure = measured(self._table, self._noise)
+            yield Turn(append, stamp.analyst, ahead, self.state, measure, wish, self._fitted)
 
     @contextmanager
     def rehearsal(self, queries: Sequence[Query], analyst: str | None, wish: Wish = ANY) -> Iterator[Turn]:

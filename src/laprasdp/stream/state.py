@@ -16,6 +16,7 @@ from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge, Filter
 from laprasdp.record.entries import Kept, Raise, Release, Reply
+from laprasdp.stream.fitted import Fits
 
 _UNFIT = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What a policy raises at an entry that no policy of its kind has written."""
@@ -42,7 +43,7 @@ class State:
 
     def __init__(self, policy: Policy, caps: Mapping[str, float]) -> None:
         self.policy, self.filter = policy, policy.accounting.filter()
-        self.once = Once()
+        self.once, self.fits = Once(), Fits()
         self.position = 0
         self.raised = False  # since the last release that no statement asked for
         self._settled = policy.setting

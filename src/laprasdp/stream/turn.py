@@ -125,6 +125,8 @@ class Turn:
         Noisy answers of a measurement; see `measured`.
     wish : Wish
         What is wanted of the answer.
+    fitted : bool
+        Whether a fitted value is shown beside each value.
 
     Notes
     -----
@@ -138,6 +140,7 @@ class Turn:
     _state: State
     measure: Measure
     wish: Wish = ANY
+    fitted: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -189,9 +192,10 @@ class Turn:
             known = {**known, **(policy.renewed_of if self.wish.again else policy.latest_of)(missing)}
             prices = dict.fromkeys(missing, grant.charge.price / len(missing))
         measured = grant is not None
-        reply = Reply(
-            gathered(queries), tuple(map(known.get, queries)), measured, again=measured and self.wish.again
-        )
+        answers = tuple(map(known.get, queries))
+        if self.fitted:
+            answers = self._state.fits.fitted(self._state.policy, queries, answers)
+        reply = Reply(gathered(queries), answers, measured, again=measured and self.wish.again)
         self.append(reply)
         return Settled(reply, prices, tuple(released))
 
