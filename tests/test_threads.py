@@ -133,8 +133,8 @@ def life(folder: Path, policy: str, domain: lp.Domain, **more: Any) -> None:
 
 
 LIVES: list[tuple[str, lp.Domain, dict[str, Any]]] = [
-    ("primm", SMALL, {"predictions": PREDICTED}),
-    ("primm", WIDE, {"predictions": PREDICTED}),
+    ("primm", SMALL, {"predictions": PREDICTED, "post": "fitted"}),
+    ("primm", WIDE, {"predictions": PREDICTED, "post": "fitted"}),
     ("primm", WIDE, {}),
     ("primm", LONG, {"predictions": PREDICTED}),
     ("smooth-cache", WIDE, {"predictions": PREDICTED}),

@@ -21,6 +21,7 @@ KEYS = {
     "refusal": {"reason": str, "counted": bool},
     "raise": {"old": dict, "new": dict},
     "answer": {"value": float, "variance": float, "source": str, "law": str, "parts": float},
+    "fitted": {"fitted": float},
     "budget": {"epsilon": float, "delta": float},
     "function": {"classes": dict, "shape": list, "weights": WHOLES},
     "matrix": {"shape": list, "values": WHOLES},

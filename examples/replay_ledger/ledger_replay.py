@@ -48,6 +48,7 @@ class Replay:
         self.spent = Function({}, [], [0])  # units of μ² on each cell
         self.epsilon = self.delta = 0  # units, under basic accounting
         self.whole, self.drawn = None, set()  # a release whose nodes are drawn later, and those that were
+        self.fitted = {}  # values by what they were fitted to
         self.pure, self.turn = False, None  # one release took everything; stamp of the last release
 
     def look(self, entry):
@@ -55,15 +56,16 @@ class Replay:
         kind, owed, turn, fresh, self.fresh = entry["kind"], self.owed, self.turn, self.fresh, {}
         held = entry.get("measurement", entry)
         grouped, again, counted = "groups" in held, "again" in entry, whole_noise(entry)
-        stated = 4 if counted else 3 if again else 2 if grouped else 1
+        fitted = any(one and "fitted" in one for one in entry.get("answers", ()))
+        stated = 5 if fitted else 4 if counted else 3 if again else 2 if grouped else 1
         names = ["stamp", kind, *(["version"] if stated > 1 else []), *(["again"] if again else [])]
         if kind in ("reply", "refusal"):
             names.append("groups" if grouped else "queries")
         wants(entry, *names)
         if entry.get("format", 1) != stated:
             raise ValueError(
-                "this script knows format 2 of what holds groups, 3 of what is measured again, and 4 of "
-                "noise on the whole numbers"
+                "this script knows format 2 of what holds groups, 3 of what is measured again, 4 of noise "
+                "on the whole numbers, and 5 of fitted values"
             )
         if again and not (kind == "reply" and entry["again"] and entry["measured"]):
             yield "it was not measured again"
@@ -138,12 +140,19 @@ class Replay:
                 yield "an answer is null exactly where a query is 0 on every cell"
             if answer is None:
                 continue
-            wants(answer, "answer")
+            wants(answer, "answer", *(["fitted"] if "fitted" in answer else []))
             possible = answer["source"] in SOURCES and answer["law"] in LAWS
             if not possible or not answer["variance"] > 0 or not answer["parts"] > 0.999:
                 yield "no answer has such a variance, law or source"
             key, said = query.key, tuple(map(answer.get, ("value", "variance", "law", "parts")))
             before, self.shown[key] = self.shown.get(key), said
+            fitted = answer.get("fitted", answer["value"])
+            if abs(fitted - answer["value"]) > answer["variance"] ** 0.5 + 1e-9 * (1 + abs(answer["value"])):
+                yield "its fitted value is more than one standard deviation away"
+            if self.fitted.get((key, said), answer.get("fitted")) != answer.get("fitted") and not self.pays:
+                yield "it shows another fitted value than before"
+            if "fitted" in answer:
+                self.fitted[key, said] = fitted
             if before is None and answer["source"] == "replay":
                 yield "it shows an answer again that was not shown before"
             known = before not in (None, said) and (not self.pays or answer["source"] == "replay")

@@ -37,11 +37,11 @@ class CellFit:
 
     Notes
     -----
-    With estimates :math:`y` of the cells, their covariance :math:`\Sigma`, N and :math:`p_i` of the one-way
-    marginals of y, and C the covariance of counts of independent attributes, :math:`N(\mathrm{diag}(p)-pp^\top)`,
-    in its one-way part :math:`C_1` and the rest :math:`C_2`: :math:`x\sim N(Np, vC_2+v_1C_1+N pp^\top)` with
-    :math:`v` of largest likelihood of y, and the fit is the posterior mean.  One v for all sets: a small
-    table tells little of each.
+    With estimates :math:`y` of the cells and their covariance :math:`\Sigma`, N and :math:`p_i` of the
+    one-way marginals of y, and the covariance :math:`N(\mathrm{diag}(p)-pp^\top)` of independent counts in
+    its one-way part :math:`C_1` and the rest :math:`C_2`: :math:`x\sim N(Np, vC_2+v_1(C_1+Npp^\top))`, where
+    v has the largest likelihood of y, and the fit is the posterior mean.  One v for all sets: a small table
+    tells little of each.
 
     **Privacy.**  A function of released numbers: it costs nothing.
     """

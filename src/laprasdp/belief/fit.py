@@ -1,15 +1,17 @@
-"""A fit: what a table near independence, seen by all releases so far, would answer; biased, and often closer."""
+"""A fit: what a table near independence, seen by all releases so far, would answer; biased, often closer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.grouped import GroupedBelief, joined
-from laprasdp.belief.independence import Independence, Seen
+from laprasdp.belief.independence import Independence, Projected
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.strategy.threads import blas_threads
 
@@ -68,7 +70,7 @@ class Fit:
         return True
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
-        """Value and variance; None where the release tells nothing of its attributes, or rows are too many."""
+        """Value and variance; None where nothing is told of its attributes, or rows are too many."""
         seen = None if self._full else self.prior.see(query)
         if seen is None:
             return None
@@ -76,6 +78,20 @@ class Fit:
         variance = seen.variance
         left = max(variance - float(along @ along), 1e-12 * variance)
         return seen.mean + float(along @ self._surprise), left
+
+    def estimates(self, groups: Groups) -> tuple[Floats, Floats] | None:
+        """(g,) values of groups, with the variances that they had before any row; None as from `estimate`."""
+        if self._full:
+            return None
+        k = len(self._surprise)
+        lower = self._lower[:k, :k]
+        pull = scipy.linalg.solve_triangular(lower, self._surprise, lower=True, trans="T") if k else lower[:0]
+        learned = {
+            key: (pull[held.places].astype(_SINGLE) @ held.rows).astype(float).reshape(self.prior.shape(key))
+            for key, held in self._held.items()
+            if isinstance(key, tuple)
+        }
+        return self.prior.told_each(groups, learned)
 
     def _learn(self, queries: Sequence[Query], rows: Floats, values: Floats) -> None:
         """More rows of unit noise over queries; left out where they name what the prior does not see."""
@@ -89,7 +105,9 @@ class Fit:
             return
         means = np.array([one.mean for one in seen])
         with blas_threads(min(k + 1, r)):
-            inner = sum((s @ s.T for s in stacks.values()), np.zeros((r, r)))
+            inner = np.zeros((r, r))
+            for stack in stacks.values():
+                inner += stack @ stack.T
             along = self._whitened(self._with_rows(stacks, r).T).T  # (r, k)
             lower = np.linalg.cholesky(inner - along @ along.T + np.eye(r))
             surprise = values - rows @ means - along @ self._surprise
@@ -114,17 +132,17 @@ class Fit:
 
     def _covariances(self, parts: dict[object, Floats]) -> Floats:
         """(k,) covariances of a query with the rows."""
-        return self._with_rows({key: part[np.newaxis] for key, part in parts.items()}, 1)[0]
+        return self._with_rows({key: part[np.newaxis] for key, part in parts.items()}, 1).reshape(-1)
 
     def _whitened(self, columns: Floats) -> Floats:
         """L⁻¹ times (k, c) columns."""
         k = len(self._surprise)
         if not k:
             return columns
+        lower = self._lower[:k, :k]
         with blas_threads(min(columns.shape)):
-            return np.asarray(
-                scipy.linalg.solve_triangular(self._lower[:k, :k], columns, lower=True, check_finite=False)
-            )
+            found = scipy.linalg.solve_triangular(lower, columns, lower=True, check_finite=False)
+        return np.asarray(found, dtype=float)
 
 
 class _Held:
@@ -135,14 +153,14 @@ class _Held:
         self._count = 0
 
     @property
-    def rows(self) -> Floats:
+    def rows(self) -> npt.NDArray[np.float32]:
         return self._rows[: self._count]
 
     @property
-    def places(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    def places(self) -> npt.NDArray[np.intp]:
         return self._places[: self._count]
 
-    def add(self, places: np.ndarray[tuple[int], np.dtype[np.intp]], rows: Floats) -> None:
+    def add(self, places: npt.NDArray[np.intp], rows: Floats) -> None:
         before, self._count = self._count, self._count + len(rows)
         if self._count > len(self._rows):
             more = 2 * self._count - len(self._rows)
@@ -151,13 +169,26 @@ class _Held:
         self._rows[before : self._count], self._places[before : self._count] = rows, places
 
 
-def _stacked(seen: Sequence[Seen], rows: Floats) -> dict[object, Floats]:
+def _stacked(seen: Sequence[Projected], rows: Floats) -> dict[object, Floats]:
     """By set, (r, width) what combinations of queries see."""
     stacks = dict[object, Floats]()
     for key in dict.fromkeys(key for one in seen for key in one.parts):
         held = [place for place, one in enumerate(seen) if key in one.parts]
         stacks[key] = rows[:, held] @ np.stack([seen[place].parts[key] for place in held])
     return stacks
+
+
+def fitted_each(
+    fit: Fit, belief: GroupedBelief, groups: Groups, values: Floats, variances: Floats
+) -> Floats | None:
+    """`fitted_by` of many groups at once."""
+    found = fit.estimates(groups)
+    if found is None:
+        return None
+    beside = belief.beside_each(groups) if belief.covers(groups[0]) else [(values, variances)]
+    for one in beside:
+        found = joined(*found, *one)
+    return np.asarray(found[0], dtype=float)
 
 
 def fitted_by(fit: Fit, belief: GroupedBelief, query: Query, value: float, variance: float) -> float | None:

@@ -44,13 +44,17 @@ class GroupedBelief(ProductBelief):
 
     @property
     def releases(self) -> Sequence[tuple[list[int], Floats, Floats]]:
-        """The rows after the prior, by release: places in `queries`, (r, b) rows and (r,) values of unit noise."""
+        """Rows after the prior, by release: places in `queries`, (r, b) rows, (r,) values of unit noise."""
         return self._log
 
     def beside(self, query: Query) -> list[tuple[float, float]]:
         """Value and variance of a query by each block of groups that it is a sum of; no row says this."""
         found = (block.find(query) for block in self._blocks)
         return [(one.value, one.variance) for one in found if one is not None]
+
+    def beside_each(self, groups: Groups) -> list[tuple[Floats, Floats]]:
+        """`beside` of groups; an infinite variance where a group is no sum."""
+        return [block.find_each(groups) for block in self._blocks]
 
     def learn(self, measurement: Measurement, values: Floats | None) -> None:
         if isinstance(measurement, Rows):

@@ -1,8 +1,8 @@
-r"""A prior that begins at independence: what a release says of how far each set of attributes departs from it.
+r"""A prior that begins at independence: how far each set of attributes departs from it, told by a release.
 
-A table is near the product of its one-way marginals, and departs from it set by set.  How far is told by the
-release itself: its values in the subspace of a set are those of the departure and noise, and their likelihood
-is a product over the axes of a rotation.  Nothing is ever as large as the domain.
+A table is near the product of its one-way marginals, and departs from it set by set.  What was released of a
+set is its departure and noise; rotated, their likelihood is a product, which tells how far the set departs.
+Nothing is ever as large as the domain.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import scipy.optimize
 
 from laprasdp.arrays import Floats
 from laprasdp.queries.attribute import Categories
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import Labels, unpacked
 from laprasdp.strategy.kronecker import Marginals
@@ -32,7 +33,7 @@ _BOUNDS = (-12.0, 16.0)  # of the logarithm of a strength
 _MOST_AXES = 6  # of a query that has parts in sets that were not released
 
 
-class Seen(NamedTuple):
+class Projected(NamedTuple):
     """A query as the prior sees it."""
 
     mean: float
@@ -101,6 +102,8 @@ class Independence:
     ----------
     strengths : dict of set to float
         :math:`v_s`, how far each set departs, in units of independent counts.
+    means, weights : dict of set to array
+        Mean and deviation of the departure of each set, an entry for each column of the bases.
 
     Raises
     ------
@@ -149,8 +152,8 @@ class Independence:
             for axis in self.margins:
                 self._form(axis, released)
         self.strengths: dict[Axes, float] = {(): 0.0}
-        self._means: dict[Axes, Floats] = {(): np.array(0.0)}
-        self._weights: dict[Axes, Floats] = {(): np.array(1 / gains[()])}
+        self.means: dict[Axes, Floats] = {(): np.array(0.0)}
+        self.weights: dict[Axes, Floats] = {(): np.array(1 / gains[()])}
         tables: dict[Axes, Floats] = {(): np.array(self.rows)}
         for s in self._gains:
             if s:
@@ -158,7 +161,7 @@ class Independence:
         order = max(map(len, self._gains))
         self._other = max(v for s, v in self.strengths.items() if len(s) == order)
 
-    def see(self, query: Query) -> Seen | None:
+    def see(self, query: Query) -> Projected | None:
         """
         A query, or None where it names an attribute of which the release tells nothing.
 
@@ -170,19 +173,19 @@ class Independence:
         if not self.margins.keys() >= set(query.axes):
             return None
         sets = subsets(query.axes)
-        own = [s for s in sets if s not in self._means]
+        own = [s for s in sets if s not in self.means]
         if own and len(query.axes) > _MOST_AXES:
             return None
         inside, outside = self._contracted(query)
         mean, parts = 0.0, dict[object, Floats]()
         for s in sets:
-            if s not in self._means:
+            if s not in self.means:
                 continue
             part = tensor_of(query).astype(float)
             for axis in query.axes:  # contracting the first axis puts its result last
                 part = np.tensordot(part, inside[axis] if axis in s else outside[axis], axes=(0, 0))
-            mean += float((part * self._means[s]).sum()) if s else self.rows * float(part)
-            parts[s] = np.asarray(part * self._weights[s]).reshape(-1)
+            mean += float((part * self.means[s]).sum()) if s else self.rows * float(part)
+            parts[s] = np.asarray(part * self.weights[s]).reshape(-1)
         if own:
             grams = {axis: one @ one.T for axis, one in inside.items()}
             means = {axis: np.outer(one, one) for axis, one in outside.items()}
@@ -191,7 +194,58 @@ class Independence:
                 for s in own
             )
             parts[query.mark] = np.array([math.sqrt(max(square, 0.0) * self._other * self.rows)])
-        return Seen(mean, parts)
+        return Projected(mean, parts)
+
+    def told_each(self, groups: Groups, learned: Mapping[Axes, Floats]) -> tuple[Floats, Floats] | None:
+        """
+        Values and variances of groups before any row, or None where they name what the release does not.
+
+        Parameters
+        ----------
+        learned : mapping of set to array
+            What rows add to the mean of each set, in units of its deviation; only the values hang on it.
+
+        Returns
+        -------
+        (g,) array, (g,) array
+            What a group alone was measured for is not in it.
+        """
+        if not self.margins.keys() >= set(groups.axes) or len(groups.axes) > _MOST_AXES:
+            return None
+        values, variances, by = np.zeros(len(groups)), np.zeros(len(groups)), set(groups.by)
+        for function, where in groups.slices:
+            inside, outside = self._contracted(function)
+            levels = {a: one[where] for a, one in zip(groups.by, groups.levels, strict=True)}
+            for s in subsets(groups.axes):
+                if not set(s) <= by | set(function.axes):
+                    continue
+                rest = [axis for axis in s if axis not in by]
+                part = tensor_of(function).astype(float)
+                for axis in function.axes:
+                    part = np.tensordot(part, inside[axis] if axis in s else outside[axis], axes=(0, 0))
+                outer = [axis for axis in s if axis in by]
+                apart = np.ones(len(where))
+                for axis in by - set(s):
+                    apart = apart * self.margins[axis].shares[levels[axis]]
+                if s not in self.weights:
+                    square = float((part**2).sum()) * self._other * self.rows
+                    for axis in outer:
+                        apart = apart * np.sqrt((self.margins[axis].basis[levels[axis]] ** 2).sum(axis=1))
+                    variances[where] += square * apart**2
+                    continue
+                weights = self.weights[s]
+                mean = self.means[s] + weights * learned.get(s, 0.0) + (0.0 if s else self.rows)
+                order = [s.index(axis) for axis in outer + rest]
+                for found, tensor, power in ((values, mean, 1), (variances, weights**2, 2)):
+                    told = np.tensordot(tensor.transpose(order), part**power, axes=len(rest))
+                    for axis in outer:  # contracting the first axis puts its levels last
+                        told = np.tensordot(told, self.margins[axis].basis ** power, axes=(0, 1))
+                    found[where] += told[tuple(levels[axis] for axis in outer)] * apart**power
+        return values, variances
+
+    def shape(self, s: Axes) -> tuple[int, ...]:
+        """Of the departures of a released set."""
+        return self.weights[s].shape
 
     def _contracted(self, query: Query) -> tuple[dict[int, Floats], dict[int, Floats]]:
         """(classes, r) departures and (classes,) share of each class of each attribute."""
@@ -260,8 +314,8 @@ class Independence:
         h = np.sqrt(strength * reach)
         scale = math.sqrt(strength * self.rows)
         self.strengths[s] = strength
-        self._means[s], self._weights[s] = scale * h * values / (1 + h**2), scale / np.sqrt(1 + h**2)
-        table = self._means[s]
+        self.means[s], self.weights[s] = scale * h * values / (1 + h**2), scale / np.sqrt(1 + h**2)
+        table = self.means[s]
         for axis in s:
             table = np.tensordot(table, self.margins[axis].basis, axes=(0, 1))
         return table

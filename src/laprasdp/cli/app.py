@@ -15,6 +15,7 @@ import typer
 
 from laprasdp import __version__
 from laprasdp.cli.options import (
+    Adjusted,
     Analyst,
     ConfigFile,
     Horizon,
@@ -209,10 +210,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
     level: Annotated[float, typer.Option(callback=is_level, help="Level of the intervals.")] = 0.95,
-    post: Annotated[
-        Literal["nonnegative", "rounded", "consistent"] | None,
-        typer.Option(help="Print an adjusted value beside each, free: not negative; whole; adding up."),
-    ] = None,
+    post: Adjusted = None,
     analyst: Analyst = None,
 ) -> int:
     """Answer a stream of SQL statements, each at once; with a ledger, go on where it stopped."""
@@ -235,6 +233,7 @@ def ask(
     ] = False,
     max_std: MaxStd = None,
     remeasure: Remeasure = False,
+    post: Adjusted = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, as `lapras run` does.")] = False,
 ) -> int:
@@ -246,7 +245,7 @@ def ask(
         raise typer.BadParameter("--csv stands alone")
     form: Format = "json" if json else "csv" if csv else "text"
     wish = {"analyst": analyst, "max_std": max_std, "remeasure": remeasure}
-    return ask(statement, config, level, wish, priced=price, form=form)
+    return ask(statement, config, level, wish, post, priced=price, form=form)
 
 
 @app.command()

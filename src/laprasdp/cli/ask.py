@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from laprasdp.cli.printing import REASONS, Format, writer
+from laprasdp.cli.printing import REASONS, Format, Post, fitting, writer
 from laprasdp.cli.show import price as charged
 from laprasdp.cli.show import progress, records, say, what_is_left
 from laprasdp.config import read_config
@@ -37,7 +37,14 @@ def at_std(text: str) -> tuple[str, float | None]:
 
 
 def ask(
-    statement: str, config: Path, level: float, wish: dict[str, Any], *, priced: bool, form: Format
+    statement: str,
+    config: Path,
+    level: float,
+    wish: dict[str, Any],
+    post: Post | None = None,
+    *,
+    priced: bool,
+    form: Format,
 ) -> int:
     """
     Answer `statement` and print it; or print its price, and ask nothing.
@@ -46,10 +53,12 @@ def ask(
     ----------
     wish : dict
         ``analyst``, ``max_std`` and ``remeasure``, as `Session.ask` takes them.
+    post : optional
+        What is printed beside each value.
     """
     statement, std = at_std(statement)
     wish |= {} if std is None else {"max_std": std}
-    settings = read_config(config)
+    settings, post = fitting(read_config(config), post)
     settings.kept()  # without one, every question would have the whole budget
     with progress("opening the table"):
         session = settings.open()
@@ -59,7 +68,7 @@ def ask(
         print(json.dumps(row) if form == "json" else _price_line(price, session.unit))
         return 0
     answer = session.ask(statement, **wish)
-    writer(form, level, session)(None, answer)
+    writer(form, level, session, post)(None, answer)
     say(what_is_left(session))
     return 0
 

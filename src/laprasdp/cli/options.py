@@ -84,6 +84,10 @@ MaxStd = Annotated[
         help="Spend no more than this standard deviation needs; also AT STD 25 at the statement's end.",
     ),
 ]
+Adjusted = Annotated[
+    Literal["nonnegative", "rounded", "consistent", "fitted"] | None,
+    typer.Option(help="Print an adjusted value beside each, free: not negative; whole; adding up; fitted."),
+]
 Remeasure = Annotated[
     bool, typer.Option("--remeasure", help="Buy a better answer, joined to what was shown before.")
 ]

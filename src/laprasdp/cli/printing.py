@@ -8,15 +8,17 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 from laprasdp.cli.show import price, records, shorten
+from laprasdp.config.config import Config
 from laprasdp.stream.answer import Answer, GroupedAnswer
 from laprasdp.stream.asking import Asking, Told
 from laprasdp.stream.resultset import Figure, ResultRow, ResultSet
 
 Format = Literal["json", "csv", "text"]
-Post = Literal["nonnegative", "rounded", "consistent"]
+Post = Literal["nonnegative", "rounded", "consistent", "fitted"]
 REASONS = {
     "opening": "the first release, before the stream",
     "batch": "more for the predicted queries still to come",
@@ -27,6 +29,13 @@ FIELDS = (
     *("line", "query", "group", "column", "value", "nonnegative", "std"),
     *("low", "high", "source", "charge", "remaining", "released"),
 )
+
+
+def fitting(config: Config, post: Post | None) -> tuple[Config, Post | None]:
+    """What is declared, with fitted values if they are asked for; and what is printed beside each value."""
+    if post == "fitted":
+        config = replace(config, stream=replace(config.stream, post="fitted"))
+    return config, post or ("fitted" if config.stream.post else None)
 
 
 def writer(form: Format, level: float, session: Asking, post: Post | None = None) -> Write:
@@ -44,6 +53,8 @@ def adjusted(answer: Told, post: Post) -> list[float]:
     """
     if isinstance(answer, GroupedAnswer) and post == "consistent":
         return list(answer.consistent())
+    if post == "fitted":
+        return [one.nonnegative if one.fitted is None else one.fitted for one in members(answer)]
     return [one.rounded if post == "rounded" else one.nonnegative for one in members(answer)]
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from laprasdp.cli.ask import at_std
-from laprasdp.cli.printing import Format, Post, Write, members, writer
+from laprasdp.cli.printing import Format, Post, Write, fitting, members, writer
 from laprasdp.cli.show import progress, refusal, say, what_is_left
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
@@ -26,7 +26,7 @@ def run(
     file: str, config: Path, form: Format, level: float, post: Post | None = None, analyst: str | None = None
 ) -> int:
     """Answer the statements of `file`; the exit code is 1 if any was refused."""
-    settings = read_config(config)
+    settings, post = fitting(read_config(config), post)
     with _opened(file) as lines:
         with progress("opening the table"):
             session = settings.open()

@@ -138,4 +138,5 @@ def _fitted(estimate: Estimate | None, parts: Iterable[Answer]) -> Estimate | No
     fitted = [0.0 if part.source == "constant" else part.fitted for part in parts]
     if estimate is None or None in fitted:
         return estimate
-    return replace(estimate, fitted=within(estimate, math.fsum(one for one in fitted if one is not None)))
+    total = math.fsum(one for one in fitted if one is not None)
+    return replace(estimate, fitted=within(estimate, total, signed=True))

@@ -102,8 +102,8 @@ def read_entry(text: str, domain: Domain) -> Kept:
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
             raise ValueError(
-                "an entry states format 5 where values are fitted, 4 where noise is geometric, 3 where it was measured again, 2 where "
-                "it holds groups"
+                "an entry states format 5 where values are fitted, 4 where noise is geometric, 3 where it "
+                "was measured again, 2 where it holds groups"
             )
         return Kept(typed(form["position"], int), stamp, entry)
     except (

@@ -7,7 +7,7 @@ never more than that one's and one standard deviation more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -15,19 +15,17 @@ import numpy as np
 
 from laprasdp.belief.cell_fit import CellFit
 from laprasdp.belief.dense import DenseBelief
-from laprasdp.belief.fit import Fit, fitted_by
+from laprasdp.belief.fit import Fit, fitted_by, fitted_each
 from laprasdp.belief.grouped import GroupedBelief
+from laprasdp.limits import MAX_JOINT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm import Primm
+from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.threads import one_thread
 
-POST = ("fitted",)
-"""What may be shown beside an unbiased value."""
-
-Estimates = Sequence[Estimate | None]
-_Found = Callable[[Query, Estimate], float | None]
+Estimates = tuple[Estimate | None, ...]
 
 
 class Fits:
@@ -51,7 +49,7 @@ class Fits:
         return type(self)()
 
     @one_thread()
-    def fitted(self, policy: Policy, queries: Sequence[Query], estimates: Estimates) -> tuple[Estimate | None, ...]:
+    def fitted(self, policy: Policy, queries: Sequence[Query], estimates: Estimates) -> Estimates:
         """
         Estimates with fitted values; those that have one keep it.
 
@@ -59,53 +57,56 @@ class Fits:
         ----------
         policy : Policy
             That has learned what the estimates rest on.
-        queries : sequence of Query
-        estimates : sequence of Estimate or None
+        queries : sequence of Query, or Groups
+        estimates : tuple of Estimate or None
             One each.
         """
-        found: _Found | None = None
-        shown = list[Estimate | None]()
-        for query, one in zip(queries, estimates, strict=True):
-            if one is not None and one.fitted is None:
-                found = found or self._found(policy)
-                one = replace(one, fitted=within(one, _tried(found, query, one)))
-            shown.append(one)
+        places = [k for k, one in enumerate(estimates) if one is not None and one.fitted is None]
+        if not places:
+            return estimates
+        shown, asked = list(estimates), chosen(queries, places)
+        known = [one for one in estimates if one is not None and one.fitted is None]
+        try:
+            found = self._found(policy, asked, known) or [None] * len(known)
+        except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+            found = [None] * len(known)
+        for place, one, value in zip(places, known, found, strict=True):
+            signed = int(queries[place].weights.min()) < 0
+            shown[place] = replace(one, fitted=within(one, value, signed=signed))
         return tuple(shown)
 
-    def _found(self, policy: Policy) -> _Found:
-        """What works out the value of a query, before it is kept within bounds; None where nothing can."""
+    def _found(
+        self, policy: Policy, queries: Sequence[Query], known: Sequence[Estimate]
+    ) -> Sequence[float | None] | None:
+        """The value of each query before it is kept within bounds; None where nothing can be fitted."""
         belief = policy.belief if isinstance(policy, Primm) else None
-        try:
-            if isinstance(belief, DenseBelief):
-                cells = self._over_cells(belief, policy)
-                return lambda query, one: cells.estimate(query)
-            if isinstance(belief, GroupedBelief) and belief.released:
-                fit = self._followed(belief)
-                return lambda query, one: fitted_by(fit, belief, query, one.value, one.variance)
-        except (ArithmeticError, ValueError, np.linalg.LinAlgError):
-            pass
-        return lambda query, one: None
-
-    def _over_cells(self, belief: DenseBelief, policy: Policy) -> CellFit:
-        if self._cells is None or not self._cells.follows(belief):
-            self._cells = CellFit(belief, policy.setting.domain)
-        return self._cells
-
-    def _followed(self, belief: GroupedBelief) -> Fit:
+        if isinstance(belief, DenseBelief):
+            if self._cells is None or not self._cells.follows(belief):
+                self._cells = CellFit(belief, policy.setting.domain)
+            return [self._cells.estimate(query) for query in queries]
+        if not isinstance(belief, GroupedBelief) or not belief.released:
+            return None
         if self._fit is None or not self._fit.follow(belief):
             self._fit = Fit(belief)
             self._fit.follow(belief)
-        return self._fit
+        fit, pairs = self._fit, [(one.value, one.variance) for one in known]
+        if isinstance(queries, Groups) and len(queries) > MAX_JOINT:
+            values, variances = np.array(pairs).T
+            each = fitted_each(fit, belief, queries, values, variances)
+            return None if each is None else each.tolist()
+        return [fitted_by(fit, belief, query, *pair) for query, pair in zip(queries, pairs, strict=True)]
 
 
-def within(one: Estimate, found: float | None) -> float:
+def within(one: Estimate, found: float | None, *, signed: bool = False) -> float:
     """
-    A fitted value that is not negative and within one standard deviation of the unbiased one.
+    A fitted value within one standard deviation of the unbiased one, and not negative where no table's is.
 
     Parameters
     ----------
     found : float or None
         Before that; None, or what is no number, for the unbiased value.
+    signed : bool
+        The answer may be negative: some cell has a negative weight.
 
     Notes
     -----
@@ -118,11 +119,5 @@ def within(one: Estimate, found: float | None) -> float:
     """
     std = math.sqrt(one.variance)
     value = one.value if found is None or not math.isfinite(found) else found
-    return min(max(value, 0.0, one.value - std), one.value + std)
-
-
-def _tried(found: _Found, query: Query, one: Estimate) -> float | None:
-    try:
-        return found(query, one)
-    except (ArithmeticError, np.linalg.LinAlgError):
-        return None
+    least = -math.inf if signed else 0.0
+    return min(max(value, least, one.value - std), one.value + std)

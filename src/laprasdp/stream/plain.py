@@ -157,7 +157,8 @@ class _Writer:
     def _dict(self, value: dict[Any, Any]) -> Any:
         if value and all(type(one) is Estimate for one in value.values()):
             found = value.values()
-            columns = [self._array(np.array([getattr(one, name) for one in found], float)) for name in _COLUMNS]
+            numbers = ([getattr(one, name) for one in found] for name in _COLUMNS)
+            columns = [self._array(np.array(column, dtype=float)) for column in numbers]
             words = [[one.source for one in found], [one.law for one in found]]
             return ["estimates", list(value), columns, words]
         return ["dict", [[self.write(key), self.write(each)] for key, each in value.items()]]

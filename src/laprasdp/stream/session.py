@@ -116,9 +116,8 @@ class Session(Asking):
         if table.domain != policy.setting.domain or table.unit != policy.setting.unit:
             raise ConfigError("the table and the policy differ in their domain or privacy unit")
         self._table, self._noise, self._fitted = table, noise, post == "fitted"
-        self._predicted, self._clock = tuple(predicted), clock
+        self._predicted, self._clock, self._owned = tuple(predicted), clock, owned or ExitStack()
         self._reader = reader or Reader(table.domain, table.name, table.types)
-        self._owned = owned or ExitStack()
         self._following = Following.opened(policy, caps or {}, ledger, origin)
         self.life, self._lock = self._following.life, self._following.lock
 
@@ -266,8 +265,7 @@ class Session(Asking):
         depend on public things only.
         """
         parsed = read(statement, self._table.domain, self.parse)
-        wish = Wish.of(parsed, max_std, remeasure)
-        stamp = Stamp(self._clock(), analyst, parsed.text)
+        wish, stamp = Wish.of(parsed, max_std, remeasure), Stamp(self._clock(), analyst, parsed.text)
         load(self._noise)  # before others wait for the transaction to end
         with self._lock:
             try:
