@@ -12,10 +12,11 @@ from sqlglot import exp
 
 from laprasdp.data.column import Column
 from laprasdp.data.duckdb_words import DUCKDB, create_list, joined
+from laprasdp.data.levels import Level
 from laprasdp.data.memory import level_type
 from laprasdp.data.patience import awaited
 from laprasdp.data.persons import first_rows
-from laprasdp.data.scan import Scan
+from laprasdp.data.scan import Declared, Scan
 from laprasdp.data.schema import Relation
 from laprasdp.data.types import compared_as
 from laprasdp.data.words import spelled
@@ -108,8 +109,8 @@ class DuckDBEngine:
         kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR", "share UTINYINT"]
         connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
         for i, read in enumerate(scan.attributes):
-            if read.level.lookup is not None:
-                create_list(connection, read.level.lookup, f"list{i}")
+            if (lookup := _level(read).lookup) is not None:
+                create_list(connection, lookup, f"list{i}")
         rows = _rows(scan).subquery("r")
         if scan.person is None:
             counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
@@ -118,9 +119,20 @@ class DuckDBEngine:
             share = exp.func("hash", exp.column("who")) % exp.Literal.number(_SHARES)
             counted = exp.select("*", share.as_("share")).from_(rows).where("who IS NOT NULL")
             counted = counted.where(*(f"{level} IS NOT NULL" for level in levels))
-        for part in self._source.scans(columns):
-            into = counted.with_("s", as_=_values(scan).from_(part), materialized=True).sql("duckdb")
+
+        def insert(part: exp.Expr) -> None:
+            once = any(column.is_text for column in columns)  # what a text spells is found out once
+            into = counted.with_("s", as_=_values(scan).from_(part), materialized=once).sql("duckdb")
             awaited(partial(connection.execute, "INSERT INTO kept " + into), connection.interrupt)
+
+        if (whole := self._source.whole(columns)) is not None:
+            try:
+                insert(whole)
+                return
+            except duckdb.Error:  # nothing is kept of it: Arrow reads all rows, part by part
+                pass
+        for part in self._source.scans(columns):
+            insert(part)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -145,16 +157,21 @@ def _values(scan: Scan) -> exp.Select:
     return exp.select(*parts)
 
 
+def _level(read: Declared) -> Level:
+    return read.level.even or read.level
+
+
 def _rows(scan: Scan) -> exp.Select:
     """From ``s``, the values: the levels a0, a1, … and, with persons, who (a text)."""
     rows = exp.select().from_("s")
     for i, read in enumerate(scan.attributes):
         names = {"value": exp.column(f"v{i}", "s"), "absent": exp.column(f"n{i}", "s")}
-        if read.level.lookup is not None:
+        told = _level(read)
+        if told.lookup is not None:
             names["found"] = exp.column("level", f"list{i}")
-            key = spelled(read.level.lookup.of, DUCKDB, names)
-            rows = joined(rows, read.level.lookup, key, f"list{i}")
-        level = spelled(read.level.expression, DUCKDB, names)
+            key = spelled(told.lookup.of, DUCKDB, names)
+            rows = joined(rows, told.lookup, key, f"list{i}")
+        level = spelled(told.expression, DUCKDB, names)
         rows = rows.select(exp.cast(level, level_type(read.attribute), dialect="duckdb").as_(f"a{i}"))
     if scan.person is not None:
         rows = rows.select(DUCKDB["text"](exp.column(f"v{len(scan.attributes)}", "s")).as_("who"))

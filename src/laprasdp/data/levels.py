@@ -12,6 +12,7 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.data.column import DAYS, FLOATS, INTEGERS, Column
+from laprasdp.data.even import place_by_arithmetic, typed
 from laprasdp.data.words import word
 from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
 
@@ -53,6 +54,8 @@ class Level:
         ``value``, of the column's type, NULL where it could not be read; ``absent``, whether it is NULL in
         the source; ``found``, the level that `lookup` finds, NULL where it finds none.
     lookup : LevelList, optional
+    even : Level, optional
+        The same by arithmetic, for an engine whose doubles neither overflow nor underflow with an error.
 
     Notes
     -----
@@ -61,12 +64,14 @@ class Level:
 
     expression: exp.Expr
     lookup: LevelList | None = None
+    even: Level | None = None
 
 
 def level_of(attribute: Attribute, column: Column) -> Level:
     """The level of an attribute, read from a column whose type fits it."""
     value, found = exp.column("value"), exp.column("found")
     lookup: LevelList | None = None
+    even: exp.Expr | None = None
     level: exp.Expr
     if column.base == "":
         level = exp.null()
@@ -84,6 +89,8 @@ def level_of(attribute: Attribute, column: Column) -> Level:
     else:
         assert isinstance(attribute, (Bins, Dates))
         edges, under = _edges(attribute.edges, column)
+        if under < 0 and len(edges) == len(attribute.edges):
+            even = place_by_arithmetic(value, column, [text for text, _ in edges])
         if len(edges) <= TREE:
             places = [under, *[place for _, place in edges]]
             level = _tree(value, column.type, [text for text, _ in edges], places, attribute.values)
@@ -96,12 +103,11 @@ def level_of(attribute: Attribute, column: Column) -> Level:
             level = exp.case().when(word("finite", point), level)
         if isinstance(attribute, Bins) and attribute.whole:
             level = _whole(value, column, level)
+            even = None if even is None else _whole(value, column, even)
     null = exp.Literal.number(attribute.values) if attribute.nullable else exp.null()
-    return Level(exp.case().when(exp.column("absent"), null).else_(level), lookup)
-
-
-def _typed(text: str, kind: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), kind, dialect="duckdb")
+    absent = exp.case().when(exp.column("absent"), null)
+    quick = None if even is None else Level(absent.copy().else_(even))
+    return Level(absent.else_(level), lookup, quick)
 
 
 def _whole(value: exp.Expr, column: Column, level: exp.Expr) -> exp.Expr:
@@ -120,7 +126,7 @@ def _offset(value: exp.Expr, column: Column, attribute: Integers) -> exp.Expr:
         return exp.null()
     kind = "HUGEINT" if wide else "BIGINT"
     number = word("read", value, exp.DataType.build(kind, dialect="duckdb"))
-    low_end, high_end = _typed(str(first), kind), _typed(str(last), kind)
+    low_end, high_end = typed(str(first), kind), typed(str(last), kind)
     level = exp.cast(exp.paren(number - low_end), "INTEGER") + (first - attribute.min)
     return exp.case().when(number.between(low_end, high_end), level)
 
@@ -181,7 +187,7 @@ def _tree(value: exp.Expr, kind: str, edges: Sequence[str], places: Sequence[int
     return (
         exp.case()
         .when(
-            value < _typed(edges[middle], kind),
+            value < typed(edges[middle], kind),
             _tree(value, kind, edges[:middle], places[: middle + 1], size),
         )
         .else_(_tree(value, kind, edges[middle + 1 :], places[middle + 1 :], size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from laprasdp.data.files import SPOKEN, kind_of_file, local_file
 from laprasdp.data.jsons import JSON
 from laprasdp.data.lines import Delimited
 from laprasdp.data.memory import connect
+from laprasdp.data.parquet import read_whole
 from laprasdp.data.records import RecordBlock
 from laprasdp.errors import DataError
 
@@ -44,6 +46,9 @@ class Relation:
         The table of a database.
     batches : callable, optional
         Of every other source: from columns to arrays of their values, one batch of rows after another.
+    whole : callable
+        From columns to what `scans` gives, of all rows at once, where the engine can read them itself, or
+        None.  A statement of it may end at one value; nothing of it may be kept then.
     has_any_key : bool
         Every record has names of its own, so a name that is asked for is a column.
     is_headed : bool
@@ -61,6 +66,7 @@ class Relation:
     columns: tuple[Column, ...] = ()
     table: exp.Expr | None = None
     batches: Callable[[Sequence[Column]], Iterator[Sequence[Any]]] | None = None
+    whole: Callable[[Sequence[Column]], exp.Expr | None] = lambda columns: None
     has_any_key: bool = False
     is_headed: bool = False
     note: Callable[[Sequence[tuple[int, str]]], None] = lambda faults: None
@@ -230,7 +236,9 @@ def open_source(source: Any, table: str | None = None, dialect: Dialect | None =
         elif kind == "database":
             _attach(opened, path, table)
         elif kind == "parquet":
-            _read_arrow(opened, in_parquet(path))
+            read = in_parquet(path)
+            _read_arrow(opened, read)
+            opened.whole = partial(read_whole, opened.connection, path, read.types)
         elif kind == "json":
             _read_json(opened, JSON(path))
         else:
@@ -299,8 +307,8 @@ def _described(connection: duckdb.DuckDBPyConnection, kind: Any) -> str:
 
     if isinstance(kind, str) or pyarrow.types.is_null(kind):
         return kind if isinstance(kind, str) else ""
-    connection.register("given", pyarrow.schema([("value", kind)]).empty_table())
     try:
+        connection.register("given", pyarrow.schema([("value", kind)]).empty_table())
         return str(connection.execute("DESCRIBE FROM given").fetchall()[0][1])
     except duckdb.Error:
         return str(kind)
