@@ -18,13 +18,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from laprasdp.errors import LedgerError, interruptible
 from laprasdp.ledger.address import read_address
 from laprasdp.ledger.file import Driver, LedgerFile
+from laprasdp.ledger.waiting import begin_writing
 from laprasdp.server import LOST, OPTION, UNREACHED, reason
 
 _LOCK = 0x1A9BA5  # of PostgreSQL's advisory locks, the one for making tables and datasets
 _LOG = "PRAGMA journal_mode=WAL"
 _WRITES = "lapras_writes"
-_BEGIN_WRITING = "BEGIN IMMEDIATE"
-_SHORTEST, _LONGEST = 0.00005, 0.0005  # seconds between two tries to be the writer
 _DAMAGED = "it is damaged: verify it and restore a backup"
 _FOREIGN = "its tables are missing or are not a ledger's: use a schema of its own, or restore a backup"
 _RIGHTS = "this user may not write there: grant it the right to"
@@ -299,28 +298,10 @@ def _roll_back(connection: Any, *_: Any) -> None:
 
 
 def _begin(connection: Connection, wait: float) -> None:
-    """
-    Begin; to write, wait for whoever writes.
-
-    SQLite's own waiting sleeps longer the longer it has waited, so that whoever came last goes first.  Here
-    whoever has waited longest looks most often.
-    """
+    """Begin; to write, wait for whoever writes."""
     driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-    if not connection.get_execution_options().get(_WRITES, False):
+    if connection.get_execution_options().get(_WRITES, False):
+        begin_writing(driver, wait)
+    else:
         connection.exec_driver_sql("BEGIN")
         driver.execute("SELECT 1 FROM sqlite_master").close()  # SQLite opens the log when something is read
-        return
-    driver.execute("PRAGMA busy_timeout=0")
-    start = time.monotonic()
-    try:
-        while (waited := time.monotonic() - start) < wait:
-            try:
-                driver.execute(_BEGIN_WRITING)
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    break
-            time.sleep(max(_SHORTEST, _LONGEST - waited / 40))
-        connection.exec_driver_sql(_BEGIN_WRITING)  # a last time, for its error
-    finally:
-        driver.execute(f"PRAGMA busy_timeout={int(wait * 1000)}")

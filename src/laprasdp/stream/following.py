@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 from laprasdp.errors import BudgetError, LaprasError, LedgerError
 from laprasdp.ledger.ledger import Ledger
+from laprasdp.ledger.waiting import meanwhile
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.promise import check_promise
@@ -44,6 +46,7 @@ class Following:
     def __init__(self, state: State, ledger: Ledger, key: str = "") -> None:
         self.state, self.ledger = state, ledger
         self.life, self.lock = Life(), threading.RLock()
+        self.overtaken = False  # whether others wrote between what was learned last and the last transaction
         self._key, self._saved = key, 0  # entries of the snapshot that is kept, as far as is known
 
     @classmethod
@@ -96,9 +99,13 @@ class Following:
         with self.lock:
             self.life.check_open()
             if self.life.shared or self.life.torn:
-                further = self._catch_up(self.ledger.since)
-                self.life.move(Event.OVERTAKEN if further else Event.QUIET)
+                self._learn_further(self.ledger.since, Event.QUIET)
             return self.state
+
+    @property
+    def foresees(self) -> bool:
+        """Whether to decide before a transaction: for a design, and where nobody was quicker last time."""
+        return not self.overtaken or self.ahead.policy.designs
 
     @contextmanager
     def transaction(self, stamp: Stamp) -> Iterator[Append]:
@@ -108,9 +115,10 @@ class Following:
             if self.life.torn:  # learn it all here, where nobody waits for it
                 self._catch_up(self.ledger.since)
                 self.life.move(Event.FOLLOW)
-            with self.ledger.transaction(stamp) as transaction:
-                further = self._catch_up(transaction.since)
-                self.life.move(Event.OVERTAKEN if further else Event.FOLLOW)
+            # what is learned while others write need not be learned while others wait
+            ahead = partial(self._learn_further, self.ledger.since, Event.FOLLOW)
+            with meanwhile(ahead), self.ledger.transaction(stamp) as transaction:
+                self.overtaken = self._learn_further(transaction.since, Event.FOLLOW)
 
                 def append(entry: Entry) -> None:
                     transaction.append(entry)
@@ -149,6 +157,11 @@ class Following:
         """Read all of the ledger again at the next statement: what was learned last may not be in it."""
         with self.lock:
             self.life.move(Event.DOUBT)
+
+    def _learn_further(self, since: Callable[[int], Sequence[Kept]], otherwise: Event) -> bool:
+        further = self._catch_up(since)
+        self.life.move(Event.OVERTAKEN if further else otherwise)
+        return further
 
     @one_thread()
     def _catch_up(self, since: Callable[[int], Sequence[Kept]]) -> bool:

@@ -334,15 +334,15 @@ class Session(Asking):
         check_arguments(budget=budget)
         with self._following.transaction(Stamp(self._clock(), analyst)) as append:
             self.state.filter.check_widen(budget)
-            old = self.state.budget
-            append(Raise(old, budget))
+            append(Raise(old := self.state.budget, budget))
             if budget.coordinates < old.coordinates:
                 check_promise(self.state.policy)
 
     def _settle(self, stamp: Stamp, queries: Sequence[Query], wish: Wish) -> Settled:
-        for left in reversed(range(TRIES)):
-            with self.turn(stamp, self.foresee(queries, stamp.analyst, wish), wish) as turn:
-                if turn.ready or not left:
+        for k in range(TRIES):
+            ahead = self.foresee(queries, stamp.analyst, wish) if k or self._following.foresees else None
+            with self.turn(stamp, ahead, wish) as turn:
+                if turn.ready or k == TRIES - 1:
                     return turn.settle(queries)
         raise AssertionError("the last try settles it")
 
