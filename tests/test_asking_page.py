@@ -17,7 +17,10 @@ from laprasdp.config.attributes import read_domain
 from laprasdp.config.lookups import read_derived, read_lookups
 from laprasdp.config.section import Section
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.privacy.budget import Budget
+from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.sql.reader import Reader
+from laprasdp.stream.opening import open_session
 
 PAGE = (Path(__file__).parent.parent / "docs/asking.md").read_text(encoding="utf-8")
 TYPES = {"day": "DATE", "hour": "INTEGER", "state": "VARCHAR", "delay": "INTEGER", "miles": "INTEGER"}
@@ -78,6 +81,30 @@ def test_an_example_is_answered_as_duckdb_answers_it(text: str, flights: Beside)
 def test_a_derived_attribute_stands_where_a_column_may(text: str, flights: Beside) -> None:
     theirs = flights.database.execute(text.replace("FROM flights", "FROM named.flights")).fetchall()
     assert flights.ours(text) == [tuple(map(plain, row)) for row in theirs]
+
+
+@pytest.mark.parametrize("text", lines("persons"))
+def test_persons_are_counted_once_among_the_rows_that_count(text: str, flights: Beside) -> None:
+    rng = random.Random(9)
+    who = [f"p{rng.randrange(900)}" for _ in range(ROWS)]
+    rows = flights.database.execute("FROM flights").to_arrow_table()
+    rows = rows.append_column("passenger", [who])
+    database = duckdb.connect()
+    database.register("every", rows)
+    database.execute(
+        "CREATE TABLE flights AS FROM every QUALIFY row_number() OVER (PARTITION BY passenger) <= 3"
+    )
+    table = database.execute("FROM flights").to_arrow_table()
+    domain = flights.reader.domain
+    session = open_session(
+        table, domain, budget=Budget(20.0, 1e-6), horizon=1, name="flights",
+        policy="independent", unit=PrivacyUnit("passenger", 3),
+    )  # fmt: skip
+    answer = session.ask(text)
+    for row, line in zip(answer, database.execute(text + " ORDER BY 1").fetchall(), strict=True):
+        for cell, exact in zip(map(row.__getitem__, answer.names), line, strict=True):
+            low, high = cell.interval(1 - 1e-8) if hasattr(cell, "std") else (cell, cell)
+            assert low <= exact <= high
 
 
 @pytest.mark.parametrize("text", lines("refused"))

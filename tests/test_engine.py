@@ -162,7 +162,14 @@ def arrow(rows: Sequence[Row]) -> pa.Table:
 
 def expected(domain: Domain, rows: Sequence[Row], unit: PrivacyUnit, key: str, apart: Apart) -> Counter[Row]:
     """What a scan counts, by the words of docs/proofs/table.md alone."""
-    found: Counter[Row] = Counter()
+    return Counter(levels for _, levels in kept(domain, rows, unit, key, apart))
+
+
+def kept(
+    domain: Domain, rows: Sequence[Row], unit: PrivacyUnit, key: str, apart: Apart
+) -> list[tuple[str | None, Row]]:
+    """The rows that count: whose they are, and their levels."""
+    found: list[tuple[str | None, Row]] = []
     of_person: defaultdict[tuple[str, int], list[tuple[Any, ...]]] = defaultdict(list)
     copies: Counter[Row] = Counter()
     for row in rows:
@@ -172,7 +179,7 @@ def expected(domain: Domain, rows: Sequence[Row], unit: PrivacyUnit, key: str, a
         if len(levels) < len(read):
             continue
         if unit.column is None:
-            found[levels] += 1
+            found.append((None, levels))
             continue
         who = by_name[unit.column]
         if who is None:
@@ -187,8 +194,8 @@ def expected(domain: Domain, rows: Sequence[Row], unit: PrivacyUnit, key: str, a
         text = "|".join(map(str, [key, who, *said, copy]))
         order = hashlib.md5(text.encode()).hexdigest()
         of_person[who, period].append((order, levels, copy))
-    for own in of_person.values():
-        found.update(levels for _, levels, _ in sorted(own)[: unit.max_rows])
+    for (who, _), own in of_person.items():
+        found += [(who, levels) for _, levels, _ in sorted(own)[: unit.max_rows]]
     return found
 
 
@@ -213,7 +220,7 @@ def counted(batches: Sequence[pa.RecordBatch], domain: Domain) -> Counter[Row]:
     found: Counter[Row] = Counter()
     names = [f"a{i}" for i in range(len(domain))]
     for batch in batches:
-        assert sorted(batch.schema.names) == sorted([*names, "rows"])
+        assert sorted({*batch.schema.names, "who"}) == sorted([*names, "rows", "who"])
         assert all(pa.types.is_integer(field.type) for field in batch.schema)
         for line in batch.to_pylist():
             assert line["rows"] > 0
@@ -232,16 +239,27 @@ def test_a_run_counts_what_plain_python_counts(opened: Opener, tmp_path: Path) -
     @given(rows=rows_of, unit=units, key=st.sampled_from(["k", "", "k|p"]), apart=aparts)
     def counts(rows: list[Row], unit: PrivacyUnit, key: str, apart: Apart) -> None:
         with running(opened(arrow(rows), tmp_path), DOMAIN, unit, key, apart) as batches:
-            wanted = expected(DOMAIN, rows, unit, key, apart)
+            whose = kept(DOMAIN, rows, unit, key, apart)
+            wanted = Counter(levels for _, levels in whose)
             rows_that_count.append(wanted.total())
             assert counted(batches, DOMAIN) == wanted
-            cells = CellTable("t", DOMAIN, batches)
+            several = unit.max_rows > 1
+            assert all(("who" in batch.schema.names) == several for batch in batches)
+            cells = CellTable("t", DOMAIN, batches, persons=several)
         for axes in [(), (3,), (0, 4), tuple(range(len(DOMAIN)))]:
             parts: Counter[Row] = Counter()
             for levels, n in wanted.items():
                 parts[tuple(levels[axis] for axis in axes)] += n
             found = as_dict(cells.marginal(axes), axes)
             assert found == (dict(parts) or ({} if axes else {(): 0}))
+            if several:  # each person once
+                people = {(who, tuple(row[axis] for axis in axes)) for who, row in whose}
+                marginal = cells.marginal((*axes, len(DOMAIN)))
+                columns = [marginal.levels[axis].tolist() for axis in (*axes, len(DOMAIN))]
+                found_people = Counter(line[:-1] for line in zip(*columns, strict=True))
+                assert found_people == Counter(levels for _, levels in people)
+                held = len({who for who, _ in people})
+                assert sorted(set(marginal.levels[len(DOMAIN)].tolist())) == list(range(held))
         cells.close()
 
     counts()

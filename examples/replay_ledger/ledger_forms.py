@@ -24,6 +24,7 @@ KEYS = {
     "fitted": {"fitted": float},
     "budget": {"epsilon": float, "delta": float},
     "function": {"classes": dict, "shape": list, "weights": WHOLES},
+    "persons": {"persons": bool},
     "matrix": {"shape": list, "values": WHOLES},
     "noise": {"bits": int, "law": str, "scale": WHOLE},
     "finer": {"scale_bits": int},
@@ -121,14 +122,15 @@ def delta_of(epsilon, mu):
 
 
 class Function:
-    """A whole number on every cell."""
+    """A whole number on every cell; or, of 0 and 1, the persons who have a row where it is 1."""
 
-    def __init__(self, classes, shape, weights):
-        self.classes, self.shape, self.weights = classes, shape, weights
+    def __init__(self, classes, shape, weights, persons=False):
+        self.classes, self.shape, self.weights, self.persons = classes, shape, weights, persons
 
     @property
     def key(self):
-        return tuple((name, *labels) for name, labels in self.classes.items()), tuple(self.weights)
+        labels = tuple((name, *labels) for name, labels in self.classes.items())
+        return labels, tuple(self.weights), self.persons
 
     def at(self, cell):
         place = 0

@@ -57,15 +57,16 @@ class Replay:
         held = entry.get("measurement", entry)
         grouped, again, counted = "groups" in held, "again" in entry, whole_noise(entry)
         fitted = any(one and "fitted" in one for one in entry.get("answers", ()))
-        stated = 5 if fitted else 4 if counted else 3 if again else 2 if grouped else 1
+        persons = any("persons" in query for query in held.get("queries", ()))
+        stated = 6 if persons else 5 if fitted else 4 if counted else 3 if again else 2 if grouped else 1
         names = ["stamp", kind, *(["version"] if stated > 1 else []), *(["again"] if again else [])]
         if kind in ("reply", "refusal"):
             names.append("groups" if grouped else "queries")
         wants(entry, *names)
         if entry.get("format", 1) != stated:
             raise ValueError(
-                "this script knows format 2 of what holds groups, 3 of what is measured again, 4 of noise "
-                "on the whole numbers, and 5 of fitted values"
+                "this script knows format 2 of what holds groups, 3 of what is measured again, 4 of noise on "
+                "the whole numbers, 5 of fitted values, and 6 of what counts persons"
             )
         if again and not (kind == "reply" and entry["again"] and entry["measured"]):
             yield "it was not measured again"
@@ -328,7 +329,7 @@ class Replay:
         return len(set(amounts)) == 1 and self.within(amounts[0]) and not self.within(amounts[0] + 10**5)
 
     def function(self, form):
-        wants(form, "function")
+        wants(form, "function", *(["persons"] if "persons" in form else []))
         classes = {name: integers(form["classes"][name]) for name in self.names if name in form["classes"]}
         shape, weights = form["shape"], integers(form["weights"])
         for (name, labels), size in zip(classes.items(), shape, strict=True):
@@ -338,7 +339,9 @@ class Replay:
                 raise ValueError(f"a class of {name} has no weight")
         if len(classes) != len(form["classes"]) or len(weights) != math.prod(map(whole, shape)):
             raise ValueError("a function of the cells has another shape")
-        return Function(classes, shape, weights)
+        if "persons" in form and not (form["persons"] and set(weights) <= {0, 1}):
+            raise ValueError("a person counts once or not at all")
+        return Function(classes, shape, weights, "persons" in form)
 
     def add(self, amounts):
         classes, shape, cells = joint([self.spent, amounts])
@@ -384,8 +387,9 @@ class Replay:
                 yield cell, math.ceil(int(measurement.get("limit", 0)) * factor)
             return
         if "sets" not in measurement:
-            for cell, column in self.columns(measurement, *others):
-                yield cell, math.ceil(norm(column) * factor)
+            for cell, rows, persons in self.parted(measurement, *others):
+                once = Fraction(persons * whole(measurement.get("multiple", 1)) ** 2, self.rows**2)
+                yield cell, math.ceil((norm(rows) + once) * factor)
             return
         squares = {
             name: sum(max(map(norm, zip(*rows, strict=True))) for rows in depths(form))
@@ -396,10 +400,27 @@ class Replay:
         for cell in joint(others)[2]:
             yield cell, math.ceil(bound * factor)
 
+    def parted(self, measurement, *others):
+        """(cell, column of what counts rows, times that one person is charged for) as in `columns`."""
+        flags = ["persons" in query for query in measurement.get("queries", ())]
+        if not any(flags):
+            yield from ((cell, column, 0) for cell, column in self.columns(measurement, *others))
+            return
+        found = [
+            (cell, [one for one, flag in zip(column, flags, strict=True) if not flag],
+             sum(one != 0 for one, flag in zip(column, flags, strict=True) if flag))
+            for cell, column in self.columns(measurement, *others)
+        ]  # fmt: skip
+        most, all_of = self.rows * max(persons for *_, persons in found), sum(flags)
+        for cell, rows, persons in found:
+            yield cell, rows, all_of if all_of < most else self.rows * persons
+
     def laplace(self, measurement):
         """ε of a release with Laplace noise."""
-        most = max(sum(map(abs, column)) for _, column in self.columns(measurement))
-        return most * self.rows / steps(measurement)
+        found = list(self.parted(measurement))
+        most = self.rows * max(sum(map(abs, rows)) for _, rows, _ in found)
+        persons = max(persons for *_, persons in found) * whole(measurement.get("multiple", 1))
+        return (most + persons) / steps(measurement)
 
     def bought(self, charge, measurement):
         """Whether (ε, δ) of a charge pays for its noise, under basic accounting."""

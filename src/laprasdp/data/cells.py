@@ -1,13 +1,14 @@
-"""The cells of a table: what was counted at opening, and every marginal from it."""
+"""The cells of a table and whose rows lie in them, as counted at opening: every marginal is of these."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 from sqlglot import exp
 
 from laprasdp.data.memory import connect, level_type
@@ -30,6 +31,8 @@ class CellTable:
     domain : Domain
     batches : iterable of pyarrow.RecordBatch
         What `laprasdp.data.engine.Engine.run` gives; read to its end, never again.
+    persons : bool
+        They say whose rows they count: there is an axis of persons behind those of the attributes.
 
     Raises
     ------
@@ -43,8 +46,10 @@ class CellTable:
     Safe to call from several threads.
     """
 
-    def __init__(self, name: str, domain: Domain, batches: Iterable[RecordBatch]) -> None:
-        self._name, self._size = name, len(domain)
+    def __init__(
+        self, name: str, domain: Domain, batches: Iterable[RecordBatch], *, persons: bool = False
+    ) -> None:
+        self._name, self._size, self._persons = name, len(domain), persons
         self._lock = threading.Lock()
         self._marginals: dict[tuple[int, ...], Marginal] = {}
         connection = connect()
@@ -52,7 +57,7 @@ class CellTable:
         try:
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-            _fill(connection, domain, batches)
+            _fill(connection, domain, batches, persons=persons)
         except duckdb.OutOfMemoryException:
             connection.close()
             raise DataError(f"table {name} needs more memory than there is; declare fewer levels") from None
@@ -63,13 +68,15 @@ class CellTable:
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
         """Exact counts over some attributes; see `laprasdp.data.table.Table.marginal`."""
         axes = tuple(int(axis) for axis in axes)
-        if list(axes) != sorted(set(axes)) or not all(0 <= axis < self._size for axis in axes):
+        known = self._size + self._persons
+        if list(axes) != sorted(set(axes)) or not all(0 <= axis < known for axis in axes):
             raise DomainError(f"axes {axes} are not ascending positions among {self._size} attributes")
         with self._lock:
             if self._connection is None:
                 raise DataError(f"table {self._name} is closed")
             if axes not in self._marginals:
-                self._marginals[axes] = _count(self._connection, axes)
+                one = _persons if self._size in axes else _count
+                self._marginals[axes] = one(self._connection, axes)
             return self._marginals[axes]
 
     def close(self) -> None:
@@ -81,15 +88,28 @@ class CellTable:
             self._marginals.clear()
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, domain: Domain, batches: Iterable[RecordBatch]) -> None:
+def _fill(
+    connection: duckdb.DuckDBPyConnection, domain: Domain, batches: Iterable[RecordBatch], *, persons: bool
+) -> None:
     import pyarrow
 
-    levels = [f"a{i} {level_type(domain[name])}" for i, name in enumerate(domain)]
+    names = [f"a{i}" for i in range(len(domain))]
+    levels = [f"{axis} {level_type(domain[name])}" for axis, name in zip(names, domain, strict=True)]
     connection.execute(f"CREATE TABLE cells ({', '.join([*levels, 'rows BIGINT'])})")
+    if persons:
+        connection.execute(f"CREATE TABLE persons ({', '.join([*levels, 'who BIGINT'])})")
+    counted = exp.select(*names, "SUM(rows)::BIGINT AS rows").group_by(*names)
     for batch in batches:
         connection.register("given", pyarrow.Table.from_batches([batch]))
-        connection.execute("INSERT INTO cells BY NAME FROM given")
+        if persons:
+            connection.execute(f"INSERT INTO persons SELECT {', '.join([*names, 'who'])} FROM given")
+        new = counted.from_("given") if persons else exp.select("*").from_("given")
+        connection.execute("INSERT INTO cells BY NAME " + new.sql("duckdb"))
         connection.unregister("given")
+    if persons:
+        connection.execute("CREATE TABLE together AS " + counted.from_("cells").sql("duckdb"))
+        connection.execute("DROP TABLE cells")
+        connection.execute("ALTER TABLE together RENAME TO cells")
 
 
 def _count(connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...]) -> Marginal:
@@ -99,8 +119,23 @@ def _count(connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...]) -> Marg
     if names:
         query = query.group_by(*names).order_by(*names)
     found = connection.execute(query.sql("duckdb")).fetchnumpy()
-    counts = np.ascontiguousarray(found["rows"], dtype=np.int64)
-    levels = {axis: np.ascontiguousarray(found[name]) for axis, name in zip(axes, names, strict=True)}
-    for array in (counts, *levels.values()):
+    levels = {axis: found[name] for axis, name in zip(axes, names, strict=True)}
+    return _marginal(levels, found["rows"])
+
+
+def _persons(connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...]) -> Marginal:
+    """Each person once with each combination of levels; the last of `axes` is that of persons."""
+    names = [f"a{axis}" for axis in axes[:-1]] + ["who"]
+    query = exp.select(*names).distinct().from_("persons").order_by(*names)
+    found = connection.execute(query.sql("duckdb")).fetchnumpy()
+    levels = {axis: found[name] for axis, name in zip(axes, names, strict=True)}
+    levels[axes[-1]] = np.unique(found["who"], return_inverse=True)[1]  # numbered from 0
+    return _marginal(levels, np.ones(len(found["who"]), dtype=np.int64))
+
+
+def _marginal(levels: Mapping[int, npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Marginal:
+    counts = np.ascontiguousarray(rows, dtype=np.int64)
+    kept = {axis: np.ascontiguousarray(column) for axis, column in levels.items()}
+    for array in (counts, *kept.values()):
         array.setflags(write=False)
-    return Marginal(levels, counts)
+    return Marginal(kept, counts)

@@ -179,7 +179,7 @@ def _rows(scan: Scan) -> exp.Select:
 
 
 def _cells(scan: Scan, first: int, last: int) -> exp.Select:
-    """From ``kept``: the occurring combinations of levels, with their rows; of the persons of some shares."""
+    """From ``kept``: the occurring combinations of what is counted; of the persons of some shares."""
     levels = scan.levels
     inside = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if scan.person is not None:
@@ -187,6 +187,5 @@ def _cells(scan: Scan, first: int, last: int) -> exp.Select:
         kept = spelled(first_rows(inside, scan), DUCKDB)
         assert isinstance(kept, exp.Select)
         inside = kept.select("1 AS rows")
-    return (
-        exp.select(*levels, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*levels)
-    )
+    by = scan.counted
+    return exp.select(*by, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*by)

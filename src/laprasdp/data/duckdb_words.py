@@ -42,6 +42,9 @@ DUCKDB: Spelling = MappingProxyType(
         "moment": lambda text, form: _call("try_strptime", text, form),
         "digest": lambda *parts: _call("md5", _parts(*parts)),
         "hash": lambda *parts: _call("md5_number", _parts(*parts)),
+        "number": lambda text: exp.cast(
+            exp.IntDiv(this=_call("hash", text), expression=exp.Literal.number(2)), "BIGINT"
+        ),
     }
 )
 """What DuckDB makes of each of `laprasdp.data.words.WORDS`."""

@@ -52,12 +52,13 @@ class Engine(Protocol):
 
     def run(self, scan: Scan) -> Iterator[RecordBatch]:
         """
-        The combinations of levels that occur, and how many rows there are of each; once for an engine.
+        The combinations that occur, and how many rows there are of each; once for an engine.
 
         Yields
         ------
         pyarrow.RecordBatch
-            Whole numbers ``a0``, ``a1``, … and ``rows``, in any order.  Counts of one combination add up.
+            Whole numbers of each of `scan.counted` (``who`` of 64 bits, the same for all rows of a person),
+            and ``rows``, in any order.  Counts of one combination add up.
 
         Raises
         ------

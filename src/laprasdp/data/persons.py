@@ -27,7 +27,8 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     Returns
     -------
     select
-        The levels of the rows that count, in the words of `laprasdp.data.words`.
+        The levels of the rows that count, in the words of `laprasdp.data.words`; with the number of the
+        person, ``who``, where several may be of one.
 
     Notes
     -----
@@ -55,13 +56,15 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
         partition_by=within,
         order=exp.Order(expressions=[exp.Ordered(this=by) for by in order]),
     )
-    placed = exp.select(*levels, place.as_("place")).from_(counted.subquery("c"))
-    return exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
+    people = [exp.column("who")] if "who" in scan.counted else []
+    placed = exp.select(*levels, *people, place.as_("place")).from_(counted.subquery("c"))
+    kept = exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
+    return kept.select(*(word("number", one).as_("who") for one in people))
 
 
 def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     """
-    The occurring combinations of levels with the number of their rows, in the words of one engine.
+    The occurring combinations of `scan.counted` with the number of their rows, in the words of one engine.
 
     Parameters
     ----------
@@ -88,7 +91,8 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
         first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words)
         assert isinstance(first, exp.Select)
         counted = first
-    cells = exp.select(*levels, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*levels)
+    by = scan.counted
+    cells = exp.select(*by, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*by)
     return cells.with_("r", as_=rows)
 
 

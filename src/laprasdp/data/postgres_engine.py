@@ -127,7 +127,7 @@ class PostgresEngine:
         with self._told():
             try:
                 with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-                    yield from _batches(copy, scan.levels)
+                    yield from _batches(copy, scan.counted)
                 self._connection.rollback()
             except BaseException:
                 self._connection.cancel_safe(timeout=5)
@@ -220,17 +220,21 @@ class PostgresEngine:
             raise DataError(f"{self.label}: {known}") from None
 
 
-def _batches(copy: Any, levels: Sequence[str]) -> Iterator[RecordBatch]:
+def _batches(copy: Any, counted: Sequence[str]) -> Iterator[RecordBatch]:
     """What COPY sends in its binary form, where no value is NULL."""
     import pyarrow
 
-    fields = [part for level in levels for part in ((f"{level} bytes", ">i4"), (level, ">i4"))]
+    fields = [
+        part
+        for name in counted
+        for part in ((f"{name} bytes", ">i4"), (name, ">i8" if name == "who" else ">i4"))
+    ]
     form = np.dtype([("fields", ">i2"), *fields, ("rows bytes", ">i4"), ("rows", ">i8")])
 
     def batch(data: bytes) -> RecordBatch:
         found = np.frombuffer(data, form)
-        assert (found["fields"] == len(levels) + 1).all()
-        named = {name: found[name].astype(form[name].newbyteorder("=")) for name in (*levels, "rows")}
+        assert (found["fields"] == len(counted) + 1).all()
+        named = {name: found[name].astype(form[name].newbyteorder("=")) for name in (*counted, "rows")}
         return pyarrow.RecordBatch.from_pydict(named)
 
     held, start = bytearray(), _HEADER

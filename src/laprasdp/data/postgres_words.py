@@ -92,6 +92,7 @@ def words_for(kind: str) -> Spelling:
         "digest": lambda *parts: _by_bytes(
             exp.func("md5", exp.func("concat_ws", exp.Literal.string("|"), *parts))
         ),
+        "number": lambda text: exp.func("hashtextextended", text, exp.Literal.number(0)),
     }
 
 

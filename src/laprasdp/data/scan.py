@@ -82,6 +82,11 @@ class Scan:
     order: str
 
     @property
+    def counted(self) -> list[str]:
+        """What is told of the rows that count: levels, and ``who`` where several may be of one person."""
+        return [*self.levels, *(["who"] if self.person is not None and self.most > 1 else [])]
+
+    @property
     def levels(self) -> list[str]:
         """The names a0, a1, … of the levels."""
         return [f"a{i}" for i in range(len(self.attributes))]

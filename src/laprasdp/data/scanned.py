@@ -83,7 +83,7 @@ class ScannedTable:
             typed = () if engine.place[0] == "memory" else tuple((one.name, one.type) for one in read)
             self.origin = Origin(*engine.place, typed)  # of a frame the types may follow from its rows
             self._types = engine.types(scan)
-            self._cells = CellTable(name, domain, engine.run(scan))
+            self._cells = CellTable(name, domain, engine.run(scan), persons="who" in scan.counted)
         finally:
             engine.close()
 

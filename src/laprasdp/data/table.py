@@ -50,6 +50,8 @@ class Table(Protocol):
         ----------
         axes : tuple of int
             Positions of attributes, ascending; empty for all rows together (one count, 0 for no rows).
+            Where `unit.max_rows` is above 1, the number of attributes stands for persons, who have a level
+            each, and are counted once for each combination of the others.
 
         Returns
         -------

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 Spelling = Mapping[str, Callable[..., exp.Expr]]
 """From each of `WORDS` to what an engine makes of its arguments."""
-WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "digest", "hash")
+WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "digest", "hash", "number")
 """
 All words of a plan.  None of them fails, whatever the value: what cannot be said is NULL.
 
@@ -22,6 +22,7 @@ matches(text, pattern)     whether a pattern of literals, classes, groups, count
 moment(text, format)       the moment that a text spells in the format, as `Dialect.date_format` says
 digest(part, part, …)      md5 of the parts with ``|`` between, in 32 small hexadecimal digits, in byte order
 hash(part, part, …)        md5 of the parts with ``|`` between, as a number whose lowest byte is the first
+number(text)               a whole number of 63 bits or more that follows from the text, by some hash
 =========================  =================================================================================
 """
 

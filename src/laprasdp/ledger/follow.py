@@ -18,6 +18,7 @@ from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS
+from laprasdp.queries.distinct import Persons, parted
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
@@ -26,6 +27,7 @@ from laprasdp.record.estimate import Estimate, Source, joined
 from laprasdp.record.settings import Settings
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.person_rows import PersonRows, of_rows
 from laprasdp.strategy.span import Span
 
 TOLERANCE = 1e-6
@@ -49,7 +51,7 @@ class Replies:
 
     def __init__(self, settings: Settings, domain: Domain) -> None:
         self._pays = settings["reading"]["repeats"] == "pay"
-        self._known = _known_by(settings["policy"], domain, settings["predictions"])
+        self._known = _Persons(_known_by(settings["policy"], domain, settings["predictions"]))
         self._shown: dict[str, tuple[int, Estimate]] = {}
         self._held: Release | None = None  # made for a statement: what was known before, is shown as it was
 
@@ -62,7 +64,7 @@ class Replies:
         LedgerError
             It is none that the policy makes.
         """
-        if (release.allowance == 0) != isinstance(self._known, _Belief):
+        if (release.allowance == 0) != isinstance(self._known.rows, _Belief):
             raise LedgerError("its allowance is none that this policy gives")
         if release.opening:
             self._known.learn(release)
@@ -291,6 +293,57 @@ class _Belief:
     def renewed(self, queries: Sequence[Query]) -> Renewed:
         said = self.answers(queries, fresh=True)
         return lambda query, past: said(query, "measured")
+
+
+class _Persons:
+    """Counts of persons are what was measured of them; of rows, `rows` knows."""
+
+    def __init__(self, rows: _Known) -> None:
+        self.rows = rows
+        self._fresh: dict[str, Estimate] = {}
+
+    def learn(self, release: Release) -> None:
+        measurement = release.measurement
+        if not isinstance(measurement, PersonRows):
+            self.rows.learn(release)
+            return
+        if release.opening or isinstance(self.rows, _Cells):
+            raise LedgerError("it measures what this policy does not")
+        assert isinstance(measurement.matrix, int)
+        scale = measurement.matrix / 2.0**measurement.bits
+        variance, law = measurement.noise_variance / scale**2, measurement.noise_law
+        self._fresh = {
+            query.key: Estimate(float(value) / scale, variance, "measured", law)
+            for query, value in zip(measurement.queries, measurement.values(release.noisy), strict=True)
+        }
+        found = of_rows(measurement, measurement.values(release.noisy))
+        if found is not None:
+            noisy = tuple(release.noisy[place] for place in measurement.places)
+            self.rows.learn(replace(release, measurement=found[0], noisy=noisy))
+
+    def lasts(self, query: Query) -> bool:
+        return not isinstance(query, Persons) and self.rows.lasts(query)
+
+    def answers(self, queries: Sequence[Query], *, fresh: bool = False) -> Said:
+        said = self.rows.answers(parted(queries)[1], fresh=fresh)
+
+        def each(query: Query, source: Source) -> Estimate | None:
+            if isinstance(query, Persons):
+                return self._fresh.get(query.key) if fresh else None
+            return said(query, source)
+
+        return each
+
+    def renewed(self, queries: Sequence[Query]) -> Renewed:
+        said = self.rows.renewed(parted(queries)[1])
+
+        def each(query: Query, past: Estimate | None) -> Estimate | None:
+            if not isinstance(query, Persons):
+                return said(query, past)
+            fresh = self._fresh.get(query.key)
+            return fresh and joined(past, fresh)
+
+        return each
 
 
 def _known_by(policy: str, domain: Domain, predictions: list[str]) -> _Known:

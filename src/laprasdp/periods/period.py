@@ -13,6 +13,7 @@ import numpy.typing as npt
 from laprasdp.errors import DomainError, LedgerError
 from laprasdp.privacy.budget import Budget
 from laprasdp.queries.attribute import Dates
+from laprasdp.queries.distinct import Persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.marginal import Marginal
@@ -116,7 +117,8 @@ class Part:
             name: column[self.start : self.stop] if axis == self.axis else column
             for name, axis, column in zip(query.names, query.axes, query.labels, strict=True)
         }
-        return Query(self.domain, labels, query.weights)
+        found = Query(self.domain, labels, query.weights)
+        return Persons.of(found) if isinstance(query, Persons) else found
 
     def restrict_groups(self, groups: Groups) -> tuple[Groups | None, list[int]]:
         """The groups in the period, over its own domain, and their places among all; None where none is."""

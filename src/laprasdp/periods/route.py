@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from laprasdp.errors import UnsupportedQuery
 from laprasdp.periods.period import Part
+from laprasdp.queries.distinct import Persons, counts_persons
 from laprasdp.queries.groups import Groups, chosen, gathered
 from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
@@ -31,6 +33,11 @@ def route(parsed: Statement, parts: Mapping[str, Part]) -> tuple[Places, dict[st
         where no period has one, the last is asked for all of them.
     asked : dict of period to Statement
         Those queries over the period's own domain.
+
+    Raises
+    ------
+    UnsupportedQuery
+        Persons of several periods are to be counted as one number.
     """
     last = list(parts)[-1]
     places: Places = {}
@@ -47,7 +54,20 @@ def route(parsed: Statement, parts: Mapping[str, Part]) -> tuple[Places, dict[st
             own = {place: number for number, place in enumerate(lying)}
             queries = gathered(chosen(mine, [own[place] for place in counted]))
             asked[name] = replace(parsed, queries=queries, groups=groups, result=parsed.result)
+    _check_persons(parsed.queries, places)
     return places, asked
+
+
+def _check_persons(queries: Sequence[Query], places: Places) -> None:
+    """Persons of several periods cannot be told apart: no sum of the periods' counts is theirs."""
+    asked = [place for found in places.values() for place in found]
+    if counts_persons(queries) and any(
+        isinstance(query, Persons) and asked.count(place) > 1 for place, query in enumerate(queries)
+    ):
+        raise UnsupportedQuery(
+            "persons are counted within a period, and who is in two of them counts in both: ask for each "
+            "period by itself, by a condition on its dates, or GROUP BY dates that lie in one period each"
+        )
 
 
 def _share(queries: Sequence[Query], part: Part) -> tuple[Sequence[Query], list[int]]:

@@ -91,7 +91,12 @@ class PeriodSessions:
         tables = list(tables)
         declared = self._declaration
         reader = Reader(
-            domain, self._name, tables[0].types, lookups=declared.lookups, derived=declared.derived
+            domain,
+            self._name,
+            tables[0].types,
+            lookups=declared.lookups,
+            derived=declared.derived,
+            unit=tables[0].unit,
         )
         begun = [self._declaration.before(part, reader) for part in parts]
         opened = list(zip(parts, tables, begun, strict=True))

@@ -17,6 +17,7 @@ from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import BasicCharge
 from laprasdp.privacy.noise import LATTICE_BITS
+from laprasdp.queries.distinct import Persons
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.estimate import Estimate
@@ -161,8 +162,8 @@ class Histogram(Policy):
         return 0
 
     def recall(self, query: Query) -> Estimate | None:
-        if self._cells is None or query.key in self._known:
-            return self._known.get(query.key)
+        if self._cells is None or query.key in self._known or isinstance(query, Persons):
+            return self._known.get(query.key)  # of persons the cells tell nothing
         value = float(query.vector() @ self._cells)
         return Estimate(value, self._variance(query), "histogram")
 

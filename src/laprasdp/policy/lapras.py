@@ -14,6 +14,7 @@ from laprasdp.pacing.pacing import Pacing, Reading, Smooth, Static
 from laprasdp.pacing.split import Pools, split_budget
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
+from laprasdp.queries.distinct import Persons, parted
 from laprasdp.queries.groups import chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release
@@ -21,6 +22,7 @@ from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.group_block import Combination
 from laprasdp.strategy.joint import design_joint
 from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.person_rows import of_rows
 from laprasdp.strategy.span import Span
 
 
@@ -134,7 +136,7 @@ class Lapras(Policy):
 
     def recall(self, query: Query) -> Estimate | None:
         known = self._held(query)
-        if known is not None or self._span is None:
+        if known is not None or self._span is None or isinstance(query, Persons):
             return known
         return self._cached([query], {query: self._span.find(query)})[query]
 
@@ -142,14 +144,18 @@ class Lapras(Policy):
         if self._span is None or len(queries) < 2:
             return super().recall_of(queries)
         known = {query: self._held(query) for query in queries}
-        missing = [place for place, query in enumerate(queries) if known[query] is None]
+        missing = [
+            place
+            for place, query in enumerate(queries)
+            if known[query] is None and not isinstance(query, Persons)
+        ]
         if not missing:
             return known
-        return known | self._cached(chosen(queries, missing), self._span.find_each(queries))
+        return known | self._cached(chosen(queries, missing), self._span.find_each(parted(queries)[1]))
 
     def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
         known = {query: self._held(query) for query in queries}
-        found = self._span.find_each(queries) if self._span is not None else {}
+        found = self._span.find_each(parted(queries)[1]) if self._span is not None else {}
         cached = {query: Estimate(one.value, one.variance, "cache") for query, one in found.items() if one}
         return {query: one or cached.get(query) for query, one in known.items()}
 
@@ -180,7 +186,9 @@ class Lapras(Policy):
             return
         measurement = entry.measurement
         assert isinstance(measurement, Rows)
-        self._span.learn(measurement, measurement.values(entry.noisy))
+        found = of_rows(measurement, measurement.values(entry.noisy))
+        if found is not None:
+            self._span.learn(*found)
 
     def expected_variance(self, query: Query) -> float | None:
         if query not in self._predicted_places:

@@ -20,6 +20,7 @@ from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import Charge
 from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LATTICE_BITS
+from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
 from laprasdp.record.estimate import Estimate, joined
@@ -130,12 +131,20 @@ class Policy(ABC):
         BudgetExhausted
             The policy has nothing left for it.
         """
+        self._check_persons(queries)
         allowance = self.allowance(self.seen + 1)
         if at_most is not None and at_most < 2 * allowance:
             allowance = at_most if at_most <= allowance * (1 + _CRUMB) else at_most // 2
         if allowance <= 0:
             raise BudgetExhausted(f"{self.name} has nothing left for queries outside the prediction set")
         return self._granted(self._measure(queries, allowance), allowance)
+
+    def _check_persons(self, queries: Sequence[Query]) -> None:
+        if not self.measuring and counts_persons(queries):
+            raise BudgetExhausted(
+                "what was measured before the stream took the whole budget and tells nothing of persons; "
+                'ask for COUNT(*), or begin a ledger with policy = "smooth-cache", which keeps some for them'
+            )
 
     def weaker(self, queries: Sequence[Query], grant: Grant, share: float) -> Grant:
         """

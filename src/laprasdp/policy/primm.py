@@ -19,11 +19,13 @@ from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.pacing.competitive import Competitive
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
+from laprasdp.queries.distinct import Persons, counts_persons, parted
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.person_rows import PersonRows, of_rows
 
 
 class Believing(Protocol):
@@ -34,6 +36,9 @@ class Believing(Protocol):
 
     def estimates(self, queries: Sequence[Query]) -> Sequence[tuple[float, float] | None]:
         """`estimate` of each query of a statement."""
+
+    def learn(self, measurement: Rows, values: Floats) -> None:
+        """Condition on what a release measured of rows."""
 
     def covariance(self, queries: list[Query]) -> Floats:
         """(m, m) joint covariance of the errors of several queries."""
@@ -108,7 +113,7 @@ class Primm(Policy):
 
     def recall(self, query: Query) -> Estimate | None:
         known = super().recall(query)
-        if known is not None or not self._opened:
+        if known is not None or not self._opened or isinstance(query, Persons):
             return known
         predicted = query.key in self.places
         if not predicted and self._planned_row(query) is not None:
@@ -138,8 +143,11 @@ class Primm(Policy):
         return known
 
     def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
-        measurement = self._rows(queries) if len(queries) > 1 else None
-        measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
+        persons = counts_persons(queries)
+        self._check_persons(queries)
+        measurement = self._rows(queries) if persons or len(queries) > 1 else None
+        if not persons:
+            measurement = measurement or self._planned_row(queries[0])  # what is not measured is believed
         if measurement is None:
             raise BudgetExhausted("nothing is left to measure this with")
         return self._granted(measurement, 0)
@@ -151,13 +159,14 @@ class Primm(Policy):
     def imprecise(self, queries: Sequence[Query]) -> Mapping[Query, Estimate | None]:
         known = {query: super(Primm, self).recall(query) for query in queries}
         for query, one in known.items():
-            if one is None and self._opened:
+            if one is None and self._opened and not isinstance(query, Persons):
                 source: Source = "predicted" if query.key in self.places else "background"
                 known[query] = self._believed(query, source)
         return known
 
     def renewed_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
-        return self.latest_of(queries)  # the belief has joined them
+        again = super().renewed_of([query for query in queries if isinstance(query, Persons)])
+        return {**self.latest_of(queries), **again}  # the belief has joined those of rows
 
     def learn(self, entry: Entry) -> None:
         super().learn(entry)
@@ -165,13 +174,16 @@ class Primm(Policy):
             self.measured += 1
 
     def latest(self, query: Query) -> Estimate:
+        if isinstance(query, Persons):
+            return super().latest(query)
         estimate = self._believed(query, "predicted" if query.key in self.places else "measured")
         if estimate is None:
             raise BudgetExhausted("nothing is left to measure this with")
         return estimate
 
     def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
-        latest = dict[Query, Estimate]()
+        persons, queries = parted(queries)
+        latest = {query: self.latest(query) for query in persons}
         for query, found in zip(queries, self.belief.estimates(queries), strict=True):
             if found is None:
                 raise BudgetExhausted("nothing is left to measure this with")
@@ -182,8 +194,21 @@ class Primm(Policy):
     def joint_of(self, queries: Sequence[Query]) -> Callable[[], Floats] | None:
         if not self._opened:
             return None
-        belief = self.belief.copy()
-        return lambda: belief.covariance(list(queries))
+        belief, wanted, known = self.belief.copy(), list(queries), {**self._fresh, **self._known}
+        persons = np.array([isinstance(query, Persons) for query in wanted])
+        if not persons.any():
+            return lambda: belief.covariance(wanted)
+        apart = [known[query.key].variance for query in wanted if isinstance(query, Persons)]
+
+        def joint() -> Floats:
+            found = np.zeros((len(wanted), len(wanted)))
+            found[persons, persons] = apart  # each has noise of its own
+            rows = np.flatnonzero(~persons)
+            if len(rows):
+                found[np.ix_(rows, rows)] = belief.covariance([wanted[place] for place in rows])
+            return found
+
+        return joint
 
     def still_to_come(self, predicted: float) -> tuple[Floats, float]:
         """
@@ -251,6 +276,16 @@ class Primm(Policy):
     @abstractmethod
     def _condition(self, release: Release) -> None:
         """Let the belief learn a release, and remember what it charged."""
+
+    def _heard(self, release: Release) -> None:
+        """Let the belief learn what was measured of rows; counts of persons are kept as they are."""
+        measurement = release.measurement
+        assert isinstance(measurement, Rows)
+        found = of_rows(measurement, measurement.values(release.noisy))
+        if found is not None:
+            self.belief.learn(*found)
+        if isinstance(measurement, PersonRows):
+            super()._condition(release)
 
     def _believed(self, query: Query, source: Source) -> Estimate | None:
         found = self.belief.estimate(query)

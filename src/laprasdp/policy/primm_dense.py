@@ -19,11 +19,13 @@ from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.law import Law
+from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows
-from laprasdp.strategy.strength import measure_laplace
+from laprasdp.strategy.person_rows import charged_on
+from laprasdp.strategy.strength import measure, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 
@@ -117,6 +119,8 @@ class PrimmDense(Primm):
         return self._grid(row[np.newaxis]) if worth else None
 
     def _rows(self, queries: Sequence[Query]) -> Rows | None:
+        if counts_persons(queries):
+            return self._one_by_one(queries)
         rows, scales = self._scaled(queries)
         rows = rows * scales[:, np.newaxis]
         if not np.isfinite(rows).all() or not rows.any():
@@ -126,6 +130,15 @@ class PrimmDense(Primm):
         (whole,) = self._grid(rows.sum(axis=0, keepdims=True)).queries  # each cell is in one of them
         groups = Groups(whole, queries.by, queries.places)
         return Rows(groups.at(np.flatnonzero(groups.live)), 1, bits=_BITS)
+
+    def _one_by_one(self, queries: Sequence[Query]) -> Rows | None:
+        """Each query with one noise, as strongly as the fullest cell that is charged allows."""
+        most, allowance = self.setting.unit.max_rows, self._allowance()
+        touched = [query.vector() != 0 for query in charged_on(queries, most)]
+        units = float(allowance[np.any(touched, axis=0)].min(initial=np.inf)) ** 2 * most**2 * 2.0**MU_BITS
+        if not LEAST < units < np.inf:
+            return None
+        return measure(queries, self.accounting.mu_squared(int(units)), most)
 
     def _noise_of(self, groups: Groups) -> Floats:
         _, scales = self._scaled(groups)
@@ -139,9 +152,7 @@ class PrimmDense(Primm):
         return rows, np.asarray(np.where(rows != 0, scales, np.inf).min(axis=1), dtype=float)
 
     def _condition(self, release: Release) -> None:
-        measurement = release.measurement
-        assert isinstance(measurement, Rows)
-        self.belief.learn(measurement, measurement.values(release.noisy))
+        self._heard(release)
         assert isinstance(release.charge, CellCharge)
         self._pure = release.charge.pure  # what the ledger holds, whatever would be designed now
         self.measuring = not self._pure

@@ -24,12 +24,14 @@ from laprasdp.policy.rollout import opened, play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged, heaviest
+from laprasdp.queries.distinct import parted
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.person_rows import charged_on
 from laprasdp.strategy.strength import measure
 
 _BETTER = 0.01  # least gain of a batch, against the total error
@@ -135,7 +137,7 @@ class PrimmProduct(Primm):
         return self._granted(self._before[made], 0) if made < len(self._before) else None
 
     def due_for(self, queries: Sequence[Query]) -> Grant | None:
-        parts = self.belief.undrawn(queries) if self._opened else []
+        parts = self.belief.undrawn(parted(queries)[1]) if self._opened else []
         return self._granted(Drawn.of(self.belief.prior, parts), 0) if parts else None
 
     @cached_property
@@ -214,8 +216,8 @@ class PrimmProduct(Primm):
     def _allowed_together(self, queries: Sequence[Query]) -> int:
         """Units for a statement of several queries: what the most crowded and the dearest of them may use."""
         if not isinstance(queries, Groups):
-            crowds = [self._crowded(query) for query in queries]
-            return min(self._allowed(query, crowd) for query, crowd in zip(queries, crowds, strict=True))
+            places = charged_on(queries, self.setting.unit.max_rows)
+            return min(self._allowed(query, self._crowded(query)) for query in places)
         union = queries.union
         return self._allowed(union, self._met(self.design.crowd.touched(union), _SEEN * alone(union)))
 
@@ -228,7 +230,9 @@ class PrimmProduct(Primm):
         self.charged = charged(self.charged, amounts)
         if isinstance(measurement, Marginals):
             self.belief, self._cut = GroupedBelief(measurement), None
-        self.belief.learn(measurement, measurement.values(release.noisy))
+            self.belief.learn(measurement, measurement.values(release.noisy))
+        else:
+            self._heard(release)
         if not release.opening:
             self._touches = self._touches + self.design.crowd.touched(amounts)
 

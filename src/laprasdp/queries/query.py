@@ -249,14 +249,23 @@ class Query:
         shape = [size if axis in self.axes else 1 for axis, size in enumerate(self.domain.shape)]
         return np.broadcast_to(tensor.reshape(shape), self.domain.shape).reshape(-1)
 
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The axes that a table is read over for `answer`; the last may be that of persons."""
+        return self.axes
+
+    def weights_of(self, marginal: Marginal) -> Ints:
+        """(r,) the weight of each combination of levels, of at least the attributes in `axes`."""
+        index = tuple(
+            labels_at(steps, marginal.levels[a]) for a, steps in zip(self.axes, self.steps, strict=True)
+        )
+        return np.broadcast_to(self.weights[index], marginal.counts.shape)
+
     def answer(self, marginal: Marginal) -> int:
         """
         The exact answer, from counts over at least the attributes in `axes`.  Private.
         """
-        index = tuple(
-            labels_at(steps, marginal.levels[a]) for a, steps in zip(self.axes, self.steps, strict=True)
-        )
-        weights = np.broadcast_to(self.weights[index], marginal.counts.shape)
+        weights = self.weights_of(marginal)
         if self.sensitivity < 2**20:
             return int(weights @ marginal.counts)
         return sum(map(int.__mul__, map(int, weights), map(int, marginal.counts)))

@@ -19,6 +19,7 @@ import numpy as np
 from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
+from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
@@ -43,13 +44,14 @@ from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.factor import Factor
 from laprasdp.strategy.kronecker import Marginals, Nodes
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.person_rows import PersonRows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT, GROUPED, AGAIN, WHOLE, FITTED = 1, 2, 3, 4, 5
+FORMAT, GROUPED, AGAIN, WHOLE, FITTED, PERSONS = 1, 2, 3, 4, 5, 6
 """
 Version of a ledger; those that an entry states of itself where it holds groups, was measured again, has
-Laplace noise on the whole numbers, or fitted values.
+Laplace noise on the whole numbers, has fitted values, or counts persons.
 """
 
 _ESTIMATE = {field.name for field in fields(Estimate)} - {"fitted"}
@@ -93,7 +95,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED):
+        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED, PERSONS):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
@@ -102,8 +104,8 @@ def read_entry(text: str, domain: Domain) -> Kept:
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
             raise ValueError(
-                "an entry states format 5 where values are fitted, 4 where noise is geometric, 3 where it "
-                "was measured again, 2 where it holds groups"
+                "an entry states format 6 where it counts persons, 5 where values are fitted, 4 where noise "
+                "is geometric, 3 where it was measured again, 2 where it holds groups"
             )
         return Kept(typed(form["position"], int), stamp, entry)
     except (
@@ -120,6 +122,10 @@ def kind_of(entry: Entry) -> str:
 
 def _stated(entry: Entry) -> int | None:
     """The version that an entry states, of what it holds that the first version of the form did not have."""
+    held = entry.measurement if isinstance(entry, Release) else entry
+    queries = getattr(held, "queries", None)
+    if counts_persons(queries or ()):
+        return PERSONS
     if isinstance(entry, Release) and (entry.measurement.discrete or entry.measurement.scale_bits):
         return WHOLE
     if isinstance(entry, Reply) and any(one is not None and one.fitted is not None for one in entry.answers):
@@ -128,8 +134,7 @@ def _stated(entry: Entry) -> int | None:
         return WHOLE
     if isinstance(entry, Reply) and entry.again:
         return AGAIN
-    held = entry.measurement if isinstance(entry, Release) else entry
-    return GROUPED if isinstance(getattr(held, "queries", None), Groups) else None
+    return GROUPED if isinstance(queries, Groups) else None
 
 
 def write_measurement(measurement: Measurement) -> Form:
@@ -174,7 +179,10 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
         return Marginals(domain, sets, tuple(read_integers(form["multipliers"])), factors, **noise)
     queries = read_queries(form, domain)
     if "multiple" in form:
-        return Rows(queries, read_integer(form["multiple"]), **noise)
+        kind = PersonRows if counts_persons(queries) else Rows
+        return kind(queries, read_integer(form["multiple"]), **noise)
+    if counts_persons(queries):
+        raise ValueError("persons are counted one by one")
     if isinstance(queries, Groups):
         raise ValueError("groups are measured one by one")
     matrix = np.array(_read_matrix(form["matrix"]), dtype=object)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from laprasdp.errors import LedgerError
+from laprasdp.queries.distinct import Persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -20,6 +21,7 @@ def write_query(query: Query) -> Form:
     A function of the cells: ``classes`` of each attribute's levels, and a weight for each tuple of classes.
 
     ``weights`` are in C order of ``shape``; its axes are the named attributes, in the order of the domain.
+    With ``persons``, persons are counted who have a row there.
     """
     return {
         "classes": {
@@ -27,6 +29,7 @@ def write_query(query: Query) -> Form:
         },
         "shape": list(query.weights.shape),
         "weights": write_integers(query.weights.reshape(-1)),
+        **({"persons": True} if isinstance(query, Persons) else {}),
     }
 
 
@@ -43,7 +46,8 @@ def read_query(form: Form, domain: Domain) -> Query:
     if any(int(column.max()) >= size for column, size in zip(labels, weights.shape, strict=True)):
         raise LedgerError("a class has no weight")
     weights.setflags(write=False)
-    return Query.over(domain, axes, tuple(labels), weights)
+    found = Query.over(domain, axes, tuple(labels), weights)
+    return Persons.of(found) if typed(form.get("persons", False), bool) else found
 
 
 def write_queries(queries: Sequence[Query]) -> Form:

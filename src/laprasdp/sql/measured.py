@@ -16,6 +16,7 @@ import pyarrow as pa
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_CURVES, MAX_GROUPS, MAX_WEIGHT
+from laprasdp.queries.distinct import Persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, Tree
@@ -29,10 +30,15 @@ from laprasdp.sql.truth import TRUE, UNKNOWN
 
 @dataclass(frozen=True)
 class Weighed:
-    """What rows weigh in an aggregate: whole numbers on the cells, and what they are multiplied by."""
+    """
+    What rows weigh in an aggregate: whole numbers on the cells, and what they are multiplied by.
+
+    With `persons`, the persons of the rows of weight 1 are counted.
+    """
 
     cells: Query
     factor: Fraction = Fraction(1)
+    persons: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,8 @@ class Measured:
         name = str(node["function_name"]).lower()
         if name in REFUSED:
             raise UnsupportedQuery(f"{shown} cannot be answered: {REFUSED[name]}")
+        if node.get("distinct") and name == "count_star":  # of the person's column
+            return self._ref(self._slot("persons", arguments, condition, shown))
         if node.get("distinct"):
             raise UnsupportedQuery(
                 f"{shown} cannot be answered: whether a value occurs may hang on one row; "
@@ -155,7 +163,7 @@ class Measured:
         if key not in self._places:
             weighed = self._weighed(kind, over, shown)
             for truth in self._filters(condition):
-                weighed = Weighed(_kept(weighed.cells, truth), weighed.factor)
+                weighed = replace(weighed, cells=_kept(weighed.cells, truth))
             self._places[key] = len(self.asked)
             self.asked.append((weighed, self.kept is not None))
         return self._places[key]
@@ -170,6 +178,8 @@ class Measured:
             if (truth.weights == UNKNOWN).all():  # DuckDB says NULL or 0, by how it is written
                 raise UnsupportedQuery(f"{shown}: the condition is never true or false; compare with IS NULL")
             return Weighed(truth.spread((truth.weights == TRUE).astype(np.int64)).canonical())
+        if kind == "persons":
+            return Weighed(Query.constant(self.domain, 1), persons=True)
         images = [self.images.image(one) for one in over]
         present = Query.constant(self.domain, 1)
         for image in images:
@@ -245,9 +255,13 @@ class Measured:
             )
 
         def placed(weighed: Weighed, *, whole: bool) -> tuple[int, ...]:
+            found = [weighed.cells]
+            if not whole:
+                found = [query for one in sets for query in group_queries(weighed.cells, one)]
+            if weighed.persons:
+                found = [Persons.of(query) for query in found]
             if whole:
-                return (places.setdefault(weighed.cells, len(places)),) * groups
-            found = [query for one in sets for query in group_queries(weighed.cells, one)]
+                return (places.setdefault(found[0], len(places)),) * groups
             return tuple(places.setdefault(query, len(places)) for query in found)
 
         slots: list[Sum | Quantile] = []

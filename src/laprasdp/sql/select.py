@@ -189,7 +189,9 @@ def in_lists(node: Tree) -> Tree:
 
 def persons_counted(node: Tree, unit: PrivacyUnit) -> Tree:
     """
-    A tree with COUNT(*) in the place of COUNT(DISTINCT person).
+    A tree with COUNT(*) in the place of COUNT(person), and of COUNT(DISTINCT person) where they are one.
+
+    With several rows a person, COUNT(DISTINCT *) stands for the latter.
 
     Notes
     -----
@@ -203,12 +205,8 @@ def persons_counted(node: Tree, unit: PrivacyUnit) -> Tree:
     named = [part.get("column_names") or [""] for part in node["children"]]
     if len(named) != 1 or folded(named[0][-1]) != folded(str(unit.column)):
         return node
-    if unit.max_rows > 1 and node["distinct"]:
-        raise UnsupportedQuery(
-            f"COUNT(DISTINCT {clip(str(unit.column))}): up to {unit.max_rows:,} rows of a person count, and "
-            "nothing tells whose they are; ask for COUNT(*), or declare max_rows = 1 to count each once"
-        )
-    return node | {"function_name": "count_star", "distinct": False, "children": []}
+    distinct = bool(node["distinct"]) and unit.max_rows > 1
+    return node | {"function_name": "count_star", "distinct": distinct, "children": []}
 
 
 def check_functions(node: Tree) -> None:

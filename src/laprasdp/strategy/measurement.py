@@ -204,7 +204,7 @@ class Rows(Measurement):
         if isinstance(self.queries, Groups):
             answers = self.queries.answers(read(self.queries.axes))
         else:
-            answers = [query.answer(read(query.axes)) for query in self.queries]
+            answers = [query.answer(read(query.reads)) for query in self.queries]
         if isinstance(self.matrix, int):
             return [self.matrix * answer for answer in answers]
         return [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
@@ -239,6 +239,10 @@ class Rows(Measurement):
     def largest_square(self) -> int:
         """Largest squared column norm of ``F``, or of ``matrix · F``, before the grid is divided out."""
         return int(self._squares.max())
+
+    def largest(self, max_rows: int) -> int:
+        """Largest squared norm of what one unit adds to ``F``, or to ``matrix · F``."""
+        return self.largest_square * max_rows**2
 
     def laplace_epsilon(self, max_rows: int = 1) -> Fraction:
         """
@@ -281,9 +285,17 @@ class Rows(Measurement):
         squares = self._squares.reshape(-1).tolist()
         charged = {value: -(-value * factor >> 2 * self.bits) for value in set(squares)}
         amounts = np.array([charged[value] for value in squares], dtype=np.int64).reshape(self._squares.shape)
+        return self._spread(amounts)
+
+    def _spread(self, amounts: npt.NDArray[Any]) -> Query:
+        """The function of the cells with one amount for each of `_squares`."""
         if self._alone is not None:
             return self._alone.spread(amounts)
         return self._columns.spread(self.queries[0], amounts)
+
+    def squares(self) -> Query:
+        """Squared column norms of ``F``, or of ``matrix · F``, in exact integers, on every cell."""
+        return self._spread(self._squares.astype(object))
 
 
 def largest_sum(queries: Sequence[Query]) -> int:

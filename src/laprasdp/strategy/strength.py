@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS
+from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.groups import gathered
 from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import GRID_BITS, Rows, largest_sum
+from laprasdp.strategy.person_rows import PersonRows, largest_change
 
 
 class Noise(TypedDict):
@@ -48,9 +51,14 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     -----
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
-    together = gathered(queries)
-    largest = Rows(together, 1, bits=LATTICE_BITS).largest_square * max_rows**2
-    return Rows(together, lattice_scale(mu_squared, largest), bits=LATTICE_BITS)
+    unit = one_by_one(queries, LATTICE_BITS)
+    return replace(unit, matrix=lattice_scale(mu_squared, unit.largest(max_rows)))
+
+
+def one_by_one(queries: Sequence[Query], bits: int, **noise: Any) -> Rows:
+    """Once each query, of rows or of persons."""
+    kind = PersonRows if counts_persons(queries) else Rows
+    return kind(gathered(queries), 1, bits=bits, **noise)
 
 
 def lattice_scale(mu_squared: Fraction, largest: int) -> int:
@@ -95,7 +103,9 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     -----
     **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
     """
-    return Rows(gathered(queries), 1, bits=0, **laplace_noise(largest_sum(queries) * max_rows, epsilon_units))
+    persons = counts_persons(queries)
+    change = largest_change(queries, max_rows) if persons else largest_sum(queries) * max_rows
+    return one_by_one(queries, 0, **laplace_noise(change, epsilon_units))
 
 
 def laplace_noise(sensitivity: int, epsilon_units: int) -> Noise:

@@ -168,4 +168,4 @@ def _asked(session: Session, query: Query) -> Answer:
 
 
 def _exact(table: Table, query: Query) -> int:
-    return query.answer(table.marginal(query.axes))
+    return query.answer(table.marginal(query.reads))

@@ -20,6 +20,7 @@ from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.limits import MAX_JOINT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm import Primm
+from laprasdp.queries.distinct import is_of_persons
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.estimate import Estimate
@@ -64,10 +65,15 @@ class Fits:
         places = [k for k, one in enumerate(estimates) if one is not None and one.fitted is None]
         if not places:
             return estimates
-        shown, asked = list(estimates), chosen(queries, places)
+        shown = list(estimates)
         known = [one for one in estimates if one is not None and one.fitted is None]
+        found: list[float | None] = [None] * len(known)
+        rows = [k for k, place in enumerate(places) if not is_of_persons(queries, place)]
         try:
-            found = self._found(policy, asked, known) or [None] * len(known)
+            asked, pairs = chosen(queries, [places[k] for k in rows]), [known[k] for k in rows]
+            each = self._found(policy, asked, pairs) if rows else None
+            for k, fit in zip(rows, each or (), strict=False):
+                found[k] = fit
         except (ArithmeticError, ValueError, np.linalg.LinAlgError):
             found = [None] * len(known)
         for place, one, value in zip(places, known, found, strict=True):

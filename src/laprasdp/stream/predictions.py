@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from laprasdp.errors import UnsupportedQuery
+from laprasdp.queries.distinct import Persons
 from laprasdp.queries.prediction import Prediction
 from laprasdp.queries.query import Query
 from laprasdp.sql.parse import Statement
@@ -26,7 +27,8 @@ def read_predictions(predictions: Iterable[Prediction], reader: Reader) -> tuple
     -------
     tuple of Prediction
         In the order of first mention, a group of a GROUP BY named by its labels.  What is predicted twice is
-        expected as often as both together; queries that no cell can match are left out.
+        expected as often as both together; queries that no cell can match are left out, and so are those of
+        persons, which no release before the stream tells of.
 
     Raises
     ------
@@ -38,7 +40,7 @@ def read_predictions(predictions: Iterable[Prediction], reader: Reader) -> tuple
         whole = read_prediction(one, reader)
         for part in whole.parts:
             query = part.queries[0]
-            if not query.is_zero:
+            if _is_predicted(query):
                 found[query] = found[query].together(part) if query in found else part
     return tuple(found.values())
 
@@ -58,6 +60,8 @@ def read_prediction(one: Prediction, reader: Reader) -> Prediction:
             raise UnsupportedQuery("the query is over another domain")
         if all(query.is_zero for query in read.queries):
             raise UnsupportedQuery("no cell of the declared domain can match it")
+        if not any(map(_is_predicted, read.queries)):
+            raise UnsupportedQuery("persons are counted when that is asked, and are not predicted")
     except UnsupportedQuery as error:
         raise type(error)(f"{one.place}: {error}") from None
     return read
@@ -69,3 +73,7 @@ def predicted(statement: Statement, expected: float | None, place: str) -> Predi
     if statement.result is not None:
         labels = tuple(f"count {place}" for place in range(1, len(statement.queries) + 1))
     return Prediction(statement.text, tuple(statement.queries), labels, expected, place)
+
+
+def _is_predicted(query: Query) -> bool:
+    return not query.is_zero and not isinstance(query, Persons)
