@@ -50,11 +50,16 @@ def main(arguments: list[str] | None = None) -> int:
     size.add_argument("--full", action="store_true", help="also run what takes minutes")
     size.add_argument("--quick", action="store_true", help="run the smallest sizes only")
     parser.add_argument("--domain", choices=("line", "flights"), help="table of `accuracy`; line by default")
+    parser.add_argument("--real", action="store_const", const=True, help="`accuracy` over real tables")
     parser.add_argument("--axis", help="axis of `scale`: this one alone")
     parser.add_argument("--data", help="folder of `dashboard`; the packaged flights without")
     chosen = parser.parse_args(arguments)
     rows_of = importlib.import_module(NAMES[chosen.name]).rows
-    more = {key: value for key in ("domain", "data", "axis") if (value := getattr(chosen, key)) is not None}
+    more = {
+        key: value
+        for key in ("domain", "data", "axis", "real")
+        if (value := getattr(chosen, key)) is not None
+    }
     takes = inspect.signature(rows_of).parameters
     for key in more.keys() - takes.keys():
         parser.error(f"{chosen.name} takes no --{key}")

@@ -15,6 +15,7 @@ import laprasdp as lp
 from laprasdp.arrays import Floats
 from laprasdp.belief.cell_fit import CellFit
 from laprasdp.belief.dense import DenseBelief
+from laprasdp.belief.entropy import widest
 from laprasdp.belief.fit import Fit, fitted_by, fitted_each
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.belief.independence import Independence
@@ -71,6 +72,64 @@ def pairs() -> list[Query]:
     found = [Query.constant(DOMAIN, 1), Query.count(DOMAIN, a=[1, 2]), Query.count(DOMAIN, b="x", c=[0, 3])]
     weights = np.array([[1, 0, 2], [0, 3, -1]])
     return [*found, Query(DOMAIN, {"a": [0, 0, 1, 1, 1], "b": [0, 1, 2]}, weights)]
+
+
+def test_the_widest_table_has_its_pairs_and_no_factor_of_three() -> None:
+    rng = np.random.default_rng(3)
+    true, start = rng.gamma(2.0, size=(3, 4, 2)), np.full((3, 4, 2), 2.0)
+    true *= start.sum() / true.sum()
+    found = widest(start, [true.sum(axis=axis) for axis in (2, 1, 0)])
+    for axis in range(3):
+        assert found.sum(axis=axis) == pytest.approx(true.sum(axis=axis), rel=1e-3)
+    logs = np.log(found)
+    odds = logs - logs[:1] - logs[:, :1] - logs[:, :, :1]
+    odds += logs[:1, :1] + logs[:1, :, :1] + logs[:, :1, :1] - logs[:1, :1, :1]
+    assert np.abs(odds).max() < 1e-9
+    negative = true.sum(axis=2)
+    negative[0, 0] = -5.0
+    assert (widest(start, [negative, *(true.sum(axis=axis) for axis in (1, 0))]) > 0).all()
+
+
+def test_three_attributes_depart_from_what_their_pairs_make_of_them() -> None:
+    given_table, sets = table(), SETS | {(0, 1, 2): 1.0}
+    prior = design_marginals(DOMAIN, sets, {}, Fraction(1, 20))
+    exact = np.array(prior.exact(given_table.marginal), dtype=float) / 2.0**prior.bits
+    released = prior.split(exact + np.random.default_rng(2).standard_normal(len(exact)))
+    found = Independence(prior, released)
+    bases = [found.margins[axis].basis for axis in range(3)]
+    shares = [found.margins[axis].shares for axis in range(3)]
+    start = found.rows * np.einsum("i,j,k->ijk", *shares)
+    flat = start.copy()
+    for s in SETS:
+        if s:
+            wide = [bases[a] if a in s else shares[a][:, np.newaxis] for a in range(3)]
+            shape = [found.means[s].shape[s.index(a)] if a in s else 1 for a in range(3)]
+            flat += np.einsum("abc,ia,jb,kc->ijk", found.means[s].reshape(shape), *wide)
+    middle = widest(start, [flat.sum(axis=axis) for axis in (2, 1, 0)]) - flat
+    for axis, basis in enumerate(bases):  # its part in the set's own subspace
+        own = basis @ np.linalg.pinv(basis)
+        middle = np.moveaxis(np.tensordot(own, middle, axes=(1, axis)), 0, axis)
+    gain = prior.multipliers[prior.sets.index((0, 1, 2))] / 2.0**prior.bits
+    factor = np.array(1.0)
+    spread = np.array(found.rows)
+    for axis in range(3):
+        factor = np.kron(factor, prior.factors[axis].astype(float))
+        spread = np.kron(spread, bases[axis] @ bases[axis].T)
+
+    def posterior(share: float, strength: float) -> tuple[float, Floats]:
+        """Likelihood of the values, and mean departure, of a share of the middle and a strength."""
+        short = released[0, 1, 2].reshape(-1) - gain * factor @ (flat + share * middle).reshape(-1)
+        covariance = gain**2 * strength * factor @ spread @ factor.T + np.eye(len(short))
+        pulled = np.linalg.solve(covariance, short)
+        moved = gain * strength * spread @ factor.T @ pulled
+        return -float(np.linalg.slogdet(covariance)[1] + short @ pulled), share * middle.reshape(-1) + moved
+
+    strength, shown = found.strengths[0, 1, 2], np.einsum("abc,ia,jb,kc->ijk", found.means[0, 1, 2], *bases)
+    each = {share: posterior(share, strength) for share in (0.0, 0.25, 0.5, 0.75, 1.0)}
+    near = [share for share, (_, mean) in each.items() if np.abs(mean - shown.reshape(-1)).max() < 1e-2]
+    assert len(near) == 1
+    best = max(posterior(share, strength * by)[0] for share in each for by in (0.5, 1, 2))
+    assert each[near[0]][0] >= best - 1e-2
 
 
 def test_a_query_is_seen_as_when_all_cells_are_written_out() -> None:

@@ -148,7 +148,8 @@ class Replay:
             key, said = query.key, tuple(map(answer.get, ("value", "variance", "law", "parts")))
             before, self.shown[key] = self.shown.get(key), said
             fitted = answer.get("fitted", answer["value"])
-            if abs(fitted - answer["value"]) > answer["variance"] ** 0.5 + 1e-9 * (1 + abs(answer["value"])):
+            lifted, most = fitted == 0 and answer["value"] < 0, answer["variance"] ** 0.5
+            if not lifted and abs(fitted - answer["value"]) > most + 1e-9 * (1 + abs(answer["value"])):
                 yield "its fitted value is more than one standard deviation away"
             if self.fitted.get((key, said), answer.get("fitted")) != answer.get("fitted") and not self.pays:
                 yield "it shows another fitted value than before"

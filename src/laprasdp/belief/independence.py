@@ -11,12 +11,14 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.optimize
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.entropy import widest
 from laprasdp.queries.attribute import Categories
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -30,6 +32,7 @@ _POWERS = (0.75, 1.25, 1.5, 1.75, 2.0)  # of a level's share, in the deviation o
 _REACHES = (1.0, 2.0, 4.0, 8.0)  # levels over which the departures of an ordered attribute are alike
 _SWEEPS = 2
 _BOUNDS = (-12.0, 16.0)  # of the logarithm of a strength
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of where pairs alone would put a set of three
 _MOST_AXES = 6  # of a query that has parts in sets that were not released
 
 
@@ -87,6 +90,11 @@ class Margin:
         rotation, values, along = np.linalg.svd(factor @ root, full_matrices=False)
         return cls(shares, root @ along.T, rotation, values**2)
 
+    @cached_property
+    def inverse(self) -> Floats:
+        """(r, n) the coordinates of a departure."""
+        return np.asarray(np.linalg.pinv(self.basis))
+
 
 class Independence:
     r"""
@@ -121,7 +129,9 @@ class Independence:
     :math:`\bigotimes U_i` it is independent with variances :math:`1+h^2`,
     :math:`h^2=g_s^2v_sN\prod\lambda_i`: that is the likelihood by which :math:`v_s` and the form of each
     :math:`B_i` are chosen, and :math:`\xi_s` has mean :math:`hz/(1+h^2)` and variance :math:`1/(1+h^2)`.
-    Smaller sets are taken as their means.
+    Smaller sets are taken as their means.  A set of three departs from where the table of largest entropy
+    with its pairs is, or from a share of that, whichever is likelier: what is nowhere in a pair is nowhere
+    in a set of three.
 
     **Privacy.**  A function of released numbers and public settings: it costs nothing.
 
@@ -157,7 +167,8 @@ class Independence:
         tables: dict[Axes, Floats] = {(): np.array(self.rows)}
         for s in self._gains:
             if s:
-                tables[s] = self._learn(s, self._rotated(s, released[s], tables))
+                values = self._rotated(s, released[s], tables)
+                tables[s] = self._learn(s, values, self._middle(s, tables))
         order = max(map(len, self._gains))
         self._other = max(v for s, v in self.strengths.items() if len(s) == order)
 
@@ -307,14 +318,32 @@ class Independence:
             found = np.multiply.outer(found, self.margins[axis].spectrum)
         return found
 
-    def _learn(self, s: Axes, values: Floats) -> Floats:
+    def _middle(self, s: Axes, tables: Mapping[Axes, Floats]) -> Floats | None:
+        """Coordinates of the departure of three attributes of which only pairs matter, if all are known."""
+        pairs = [*itertools.combinations(s, 2)]
+        if len(s) != 3 or not all(pair in tables for pair in pairs):
+            return None
+        parts = [t for t in subsets(s) if t in tables]
+        start = self._spread(s, (), tables[()])
+        flat = start + sum((self._spread(s, t, tables[t]) for t in parts if t), np.zeros(start.shape))
+        part = widest(start, [flat.sum(axis=axis) for axis in (2, 1, 0)]) - flat
+        for axis in s:
+            part = np.tensordot(part, self.margins[axis].inverse, axes=(0, 1))
+        return part
+
+    def _learn(self, s: Axes, values: Floats, middle: Floats | None) -> Floats:
         """Strength, mean and weight of a set from its rotated values; gives its mean table."""
-        reach = self._reach_of(s)
+        reach, shift = self._reach_of(s), np.zeros(values.shape)
+        if middle is not None:
+            seen = np.sqrt(reach / self.rows) * middle
+            _, share = min((_strongest((values - share * seen) ** 2, reach)[1], share) for share in _SHARES)
+            values, shift = values - share * seen, share * middle
         strength = _VAGUE if len(s) == 1 else _strongest(values**2, reach)[0]
         h = np.sqrt(strength * reach)
         scale = math.sqrt(strength * self.rows)
         self.strengths[s] = strength
-        self.means[s], self.weights[s] = scale * h * values / (1 + h**2), scale / np.sqrt(1 + h**2)
+        self.means[s] = shift + scale * h * values / (1 + h**2)
+        self.weights[s] = scale / np.sqrt(1 + h**2)
         table = self.means[s]
         for axis in s:
             table = np.tensordot(table, self.margins[axis].basis, axes=(0, 1))

@@ -141,8 +141,9 @@ def _check_estimate(estimate: Estimate) -> None:
 
 
 def _near(fitted: float, estimate: Estimate) -> bool:
-    """Whether a fitted value is within one standard deviation, but for rounding."""
-    return abs(fitted - estimate.value) <= math.sqrt(estimate.variance) + 1e-9 * (1 + abs(estimate.value))
+    """Whether a fitted value is within one standard deviation, but for rounding; or 0 instead of less."""
+    most = math.sqrt(estimate.variance) + 1e-9 * (1 + abs(estimate.value))
+    return (fitted == 0 and estimate.value < 0) or abs(fitted - estimate.value) <= most
 
 
 def _same(due: Charge, charge: Charge) -> bool:

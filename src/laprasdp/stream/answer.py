@@ -81,9 +81,9 @@ class Answer(Framed, Numeric):
     column : str
         Name of the column that it stands in: the alias, or DuckDB's own.
     fitted : float, optional
-        Beside the value, where it was asked for: what a table near independence would answer, never negative
-        where that is within one `std` of the value, which it never leaves.  Closer on average over many real
-        tables, but biased: answers that are zero drift up.  No interval is around it.
+        Beside the value, where it was asked for: what a table near independence would answer.  Within one
+        `std` of the value, and 0 where a count would be negative.  Closer on average over many real tables,
+        but biased: answers that are zero drift up.  No interval is around it.
     """
 
     query: str
@@ -124,7 +124,8 @@ class Answer(Framed, Numeric):
     def __repr__(self) -> str:
         half = self.interval()[1] - self.value
         where = "" if self.group is None else f" of {', '.join(map(str, self.group.values()))}"
-        return f"<{self.value:,.6g} ± {half:,.4g}{where}, {self.source}: {self.query}>"
+        fitted = "" if self.fitted is None else f", fitted {self.fitted:,.6g}"
+        return f"<{self.value:,.6g} ± {half:,.4g}{fitted}{where}, {self.source}: {self.query}>"
 
     def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
         """Its group, and its value with its std and the ends of its interval."""

@@ -1,7 +1,7 @@
 r"""Fitted values: beside each unbiased value, what a table would answer that is near independence.
 
-Every value that can be shown lies within one standard deviation of the unbiased one, so that its error is
-never more than that one's and one standard deviation more.
+A value that is shown lies within one standard deviation of the unbiased one, or is 0 where that is negative,
+so that its error is never more than that one's and one standard deviation more.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Fits:
 
 def within(one: Estimate, found: float | None, *, signed: bool = False) -> float:
     """
-    A fitted value within one standard deviation of the unbiased one, and not negative where no table's is.
+    A fitted value within one standard deviation of the unbiased one, and 0 in the place of a negative count.
 
     Parameters
     ----------
@@ -116,14 +116,15 @@ def within(one: Estimate, found: float | None, *, signed: bool = False) -> float
 
     Notes
     -----
-    Where all within one standard deviation is negative, its upper end: the bound on the error comes first.
+    Where all within one standard deviation of a count's value is negative it is 0, which is nearer to every
+    count: the error is never more than that of the value and one standard deviation more.
 
     Examples
     --------
     >>> within(Estimate(-3.0, 25.0, "measured"), -1.0), within(Estimate(-9.0, 25.0, "measured"), 2.0)
-    (0.0, -4.0)
+    (0.0, 0.0)
     """
     std = math.sqrt(one.variance)
     value = one.value if found is None or not math.isfinite(found) else found
     least = -math.inf if signed else 0.0
-    return min(max(value, least, one.value - std), one.value + std)
+    return max(min(max(value, one.value - std), one.value + std), least)

@@ -122,6 +122,8 @@ def _library(name: str) -> Any:
 
 def _cell(columns: dict[str, list[Any]], name: str, row: int) -> str:
     value = columns[name][row]
+    if name.endswith(" fitted") and isinstance(value, float):
+        return f"<td>{value:,.6g}</td>"
     if f"{name} low" not in columns or not isinstance(value, int | float):
         return f"<td>{'NULL' if value is None else html.escape(str(value))}</td>"
     low, high = (columns[f"{name} {end}"][row] for end in ("low", "high"))
