@@ -21,7 +21,7 @@ from hypothesis import settings
 
 from laprasdp.data import duckdb as module
 from laprasdp.data.table import Table
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
 
@@ -59,6 +59,10 @@ def level_of(attribute: Attribute, value: Any) -> int | None:
             return starts[-1] if starts and starts[-1] < attribute.values else None
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(attribute, Reals):
+        number, last = float(value), attribute.values - 1
+        inside = min(max(number, attribute.lower), attribute.upper)
+        return min(max(math.floor((inside - attribute.lower) / attribute.step + 0.5), 0), last)
     exact = Fraction(value)
     if isinstance(attribute, Integers):
         inside = exact.denominator == 1 and attribute.min <= exact <= attribute.max

@@ -23,7 +23,10 @@ from laprasdp.sql.reader import Reader
 from laprasdp.stream.opening import open_session
 
 PAGE = (Path(__file__).parent.parent / "docs/asking.md").read_text(encoding="utf-8")
-TYPES = {"day": "DATE", "hour": "INTEGER", "state": "VARCHAR", "delay": "INTEGER", "miles": "INTEGER"}
+TYPES = {
+    "day": "DATE", "hour": "INTEGER", "state": "VARCHAR", "delay": "INTEGER", "fare": "DECIMAL(4,1)",
+    "miles": "INTEGER",
+}  # fmt: skip
 ROWS = 20_000
 
 
@@ -48,6 +51,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Beside:
         "hour": [rng.randrange(24) for _ in range(ROWS)],
         "state": [rng.choice([0, 0, 1, 2]) for _ in range(ROWS)],
         "delay": [rng.randrange(92) for _ in range(ROWS)],
+        "fare": [rng.randrange(1001) for _ in range(ROWS)],
         "miles": [rng.randrange(3) for _ in range(ROWS)],
     }
     database = duckdb.connect()
@@ -55,10 +59,10 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Beside:
     database.execute(f"CREATE TABLE flights ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
     states, miles = ["CA", "NY", "TX"], [100, 600, 2000]
     rows = [
-        (first + dt.timedelta(days=d), h, states[s], None if late == 91 else late - 30, miles[m])
-        for d, h, s, late, m in zip(*level.values(), strict=True)
+        (first + dt.timedelta(days=d), h, states[s], None if late == 91 else late - 30, fare / 2, miles[m])
+        for d, h, s, late, fare, m in zip(*level.values(), strict=True)
     ]
-    database.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?)", rows)
+    database.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?)", rows)
     database.register("states", lookups["states"].rows)
     found = {name: np.array(column) for name, column in level.items()}
     derived = read_derived(Section("page", tomllib.loads(blocks("toml")[1])).section("derived"))

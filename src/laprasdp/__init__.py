@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from laprasdp.privacy.budget import Budget
     from laprasdp.privacy.noise import ExactNoise, SeededNoise
     from laprasdp.privacy.unit import PrivacyUnit
-    from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+    from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
     from laprasdp.queries.domain import Domain
     from laprasdp.queries.prediction import Prediction
     from laprasdp.queries.query import Query
@@ -74,6 +74,7 @@ __all__ = [
     "Query",
     "QuerySyntaxError",
     "Reading",
+    "Reals",
     "RemoteSession",
     "ResultRow",
     "ResultSet",
@@ -92,7 +93,7 @@ __all__ = [
 
 _HOMES = {
     "stream.answer": ("Answer", "GroupedAnswer"),
-    "queries.attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers"),
+    "queries.attribute": ("Attribute", "Bins", "Booleans", "Categories", "Dates", "Integers", "Reals"),
     "client": ("RemoteSession", "connect"),
     "data.dialect": ("Dialect",),
     "stream.opening": ("open_session",),

@@ -61,6 +61,7 @@ type = "bins"
 # stop =
 # width =
 # whole = false        # true if the column holds whole numbers only
+# for sums and averages of the numbers: type = "reals", and lower, upper and step
 """,
     "categories": """\
 type = "categories"
@@ -91,6 +92,7 @@ _WRITTEN = """\
 _OPEN = """\
 # type = "integers"    # and min, max
 # type = "bins"        # and edges = [], or start, stop, width; whole = true for whole numbers
+# type = "reals"       # and lower, upper, step: a number between the ends, as a multiple of the step
 # type = "categories"  # and values = [], the texts that can occur; other = true gathers every other text
 # type = "dates"       # and first, last like 2024-01-01; step = days, "week", "month", "quarter", "year"
 # type = "booleans"    # true, t, yes, y, 1 and false, f, no, n, 0

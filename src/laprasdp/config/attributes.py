@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from laprasdp.config.section import Section, placed
 from laprasdp.errors import ConfigError
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 from laprasdp.queries.domain import Domain
 
 
@@ -68,6 +68,11 @@ def _bins(section: Section) -> Callable[[bool], Attribute]:
     return lambda nullable: Bins(edges or (), whole=whole, nullable=nullable, **named)
 
 
+def _reals(section: Section) -> Callable[[bool], Attribute]:
+    lower, upper, step = (section.take(key, (int, float)) for key in ("lower", "upper", "step"))
+    return lambda nullable: Reals(lower, upper, step, nullable=nullable)
+
+
 def _categories(section: Section) -> Callable[[bool], Attribute]:
     values, other = section.take("values", list), section.take("other", bool, False)
     return lambda nullable: Categories(values, other, nullable=nullable)
@@ -83,6 +88,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[Section], Callable[[bool], At
     "bins": (("edges", "start", "stop", "width", "whole"), _bins),
     "categories": (("values", "other"), _categories),
     "dates": (("first", "last", "step"), _dates),
+    "reals": (("lower", "upper", "step"), _reals),
     "booleans": ((), lambda section: lambda nullable: Booleans(nullable=nullable)),
 }
 """Type to its keys, and to what reads them."""

@@ -48,7 +48,7 @@ class Engine(Protocol):
         """
 
     def types(self, scan: Scan) -> Mapping[str, str]:
-        """From each attribute to the DuckDB type that its column has in comparisons: see `Table.types`."""
+        """From each attribute to the DuckDB type of its column in comparisons: see `Table.types`."""
 
     def run(self, scan: Scan) -> Iterator[RecordBatch]:
         """

@@ -14,7 +14,7 @@ from sqlglot import exp
 from laprasdp.data.column import DAYS, FLOATS, INTEGERS, Column
 from laprasdp.data.even import place_by_arithmetic, typed
 from laprasdp.data.words import word
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 
 TREE = 128  # more edges than this are looked up; up to here a tree of comparisons is as fast
 
@@ -84,6 +84,8 @@ def level_of(attribute: Attribute, column: Column) -> Level:
         if attribute.other:
             known = exp.Coalesce(this=found.copy(), expressions=[exp.convert(len(attribute.names))])
             level = exp.case().when(value.is_(exp.null()), level).else_(known)
+    elif isinstance(attribute, Reals):
+        level = _step(value, column, attribute)
     elif isinstance(attribute, Booleans):
         level = exp.case().when(value, "1").when(exp.not_(value), "0")
     else:
@@ -129,6 +131,23 @@ def _offset(value: exp.Expr, column: Column, attribute: Integers) -> exp.Expr:
     low_end, high_end = typed(str(first), kind), typed(str(last), kind)
     level = exp.cast(exp.paren(number - low_end), "INTEGER") + (first - attribute.min)
     return exp.case().when(number.between(low_end, high_end), level)
+
+
+def _step(value: exp.Expr, column: Column, attribute: Reals) -> exp.Expr:
+    """The nearest step, by the same doubles on every engine; beyond the ends, the ends."""
+    double = exp.cast(value, "DOUBLE", dialect="duckdb")
+    lower, upper, step, half = (
+        typed(repr(one), "DOUBLE") for one in (attribute.lower, attribute.upper, attribute.step, 0.5)
+    )
+    steps = exp.paren(double - lower.copy()) / step
+    place = exp.cast(exp.Floor(this=steps + half), "INTEGER")
+    level = (
+        exp.case()
+        .when(double.copy() <= lower, "0")
+        .when(double.copy() >= upper, str(attribute.values - 1))
+        .else_(place)
+    )
+    return exp.case().when(word("finite", double.copy()), level) if column.base in FLOATS else level
 
 
 def _edges(edges: Sequence[Any], column: Column) -> tuple[list[tuple[str, int]], int]:

@@ -20,6 +20,7 @@ _NUMBERS = (*INTEGERS, *FLOATS, "DECIMAL")
 _FITS: dict[str, tuple[str, ...]] = {
     "integers": _NUMBERS,
     "bins": _NUMBERS,
+    "reals": _NUMBERS,
     "categories": TEXTS,
     "dates": DAYS,
     "booleans": ("BOOLEAN",),

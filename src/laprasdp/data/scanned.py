@@ -12,6 +12,7 @@ from laprasdp.data.engine import Engine
 from laprasdp.data.scan import plan
 from laprasdp.errors import interruptible
 from laprasdp.privacy.unit import PrivacyUnit
+from laprasdp.queries.attribute import Reals
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Marginal
 from laprasdp.record.origin import Origin
@@ -82,7 +83,8 @@ class ScannedTable:
             read = [*columns, *([] if person is None else [person])]
             typed = () if engine.place[0] == "memory" else tuple((one.name, one.type) for one in read)
             self.origin = Origin(*engine.place, typed)  # of a frame the types may follow from its rows
-            self._types = engine.types(scan)
+            grids = {name: one.type for name in domain if isinstance(one := domain[name], Reals)}
+            self._types: Mapping[str, str] = {**engine.types(scan), **grids}
             self._cells = CellTable(name, domain, engine.run(scan), persons="who" in scan.counted)
         finally:
             engine.close()

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from laprasdp.data.dialect import Dialect
 from laprasdp.data.words import word
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 _ISO = (
@@ -29,7 +29,7 @@ def text_type(attribute: Attribute) -> str:
             return _whole_type(attribute.min, attribute.max)
         case Bins(whole=True):
             return _whole_type(int(attribute.edges[0]), int(attribute.edges[-1]))
-        case Bins():
+        case Bins() | Reals():
             return "DOUBLE"
         case Dates():
             return "DATE"

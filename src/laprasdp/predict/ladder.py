@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.predict.template import Key
-from laprasdp.queries.attribute import Attribute, Bins, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Dates, Integers, Reals
 from laprasdp.queries.domain import Domain
 from laprasdp.sql.syntax import read
 
@@ -139,6 +139,8 @@ def _rungs(attribute: Attribute, role: Role) -> Sequence[str]:
         case Integers():
             more = role == "from"
             return [str(value) for value in range(attribute.min, attribute.max + 1 + more)]
+        case Reals():
+            return [f"{attribute.value(level):f}" for level in range(attribute.values)]
         case Bins() if role == "from":
             return [_spell(edge) for edge in attribute.edges]
         case Bins() if role == "last" and attribute.whole:

@@ -8,7 +8,7 @@ from typing import Any
 
 from laprasdp.errors import LedgerError
 from laprasdp.privacy.unit import FIRST_ORDER, ORDERS, PrivacyUnit
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 from laprasdp.queries.domain import Domain
 
 Settings = Mapping[str, Any]
@@ -92,4 +92,5 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], Attribute]] = {
     "categories": lambda d: Categories(d["values"], d["other"], nullable=d["nullable"]),
     "dates": lambda d: Dates(d["first"], d["last"], d["step"], nullable=d["nullable"]),
     "booleans": lambda d: Booleans(nullable=d["nullable"]),
+    "reals": lambda d: Reals(d["lower"], d["upper"], d["step"], nullable=d["nullable"]),
 }

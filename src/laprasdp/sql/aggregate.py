@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_WEIGHT
-from laprasdp.queries.attribute import Bins, Booleans, Categories, Integers
+from laprasdp.queries.attribute import Bins, Booleans, Categories, Integers, Reals
 from laprasdp.sql import truth
 from laprasdp.sql.compare import common
 from laprasdp.sql.constant import Value, floating, value
@@ -36,7 +36,7 @@ def refuse_aggregate(node: Node, scope: Scope) -> UnsupportedQuery:
     hint = "the aggregates are COUNT and SUM"
     if isinstance(node, exp.Avg):
         column = scope.column(node.this) if isinstance(node.this, exp.Column) else None
-        if column is None or isinstance(column.attribute, Integers | Booleans):
+        if column is None or isinstance(column.attribute, Integers | Reals | Booleans):
             hint = "ask for a SUM and a COUNT and divide"
         else:
             hint = f"{clip(column.name)} holds {column.attribute.kind}: ask for COUNT(*) with GROUP BY"
@@ -134,7 +134,7 @@ def _sort(one: ColumnRef | Value) -> str:
     held = one.attribute if isinstance(one, ColumnRef) else one.constant
     if isinstance(held, Booleans | bool):
         return "truth"
-    if isinstance(held, Integers | Bins | Fraction):
+    if isinstance(held, Integers | Bins | Reals | Fraction):
         return "number"
     return "text" if isinstance(held, Categories | str) else "date"
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from laprasdp.arrays import Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_POINTS, MAX_SPELLED
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Categories, Dates, Integers, Reals
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.scratch import Scratch, ScratchError, Tree, children, quoted
@@ -88,6 +88,7 @@ class Images:
         self._scratch, self._columns, self._domain, self._plain = scratch, columns, domain, plain
         self._levels: dict[int, Ints] = {}
         self._known: dict[str, Image] = {}
+        self._now: dict[str, Image] = {}  # columns of this statement, which it may name several times
         self._taken = 0
 
     def image(self, node: Tree) -> Image:
@@ -99,10 +100,14 @@ class Images:
         UnsupportedQuery
             It fails on a declared level, is not the same on a whole bin, or the cells are too many.
         """
-        self._check_size(node)
         key = json.dumps(_bare(node), sort_keys=True)
+        if key in self._now:
+            return self._now[key]
+        self._check_size(node)
         if key not in self._known:
             found = self._image(node)
+            if axis_of(node) is not None:
+                self._now[key] = found
             if found.cells.weights.size > _SMALL:
                 return found
             self._known[key] = found
@@ -113,6 +118,7 @@ class Images:
     def begin(self) -> None:
         """Go to another statement, whose expressions have the whole limit."""
         self._taken = 0
+        self._now.clear()
 
     def _image(self, node: Tree) -> Image:
         self._check_types(node)
@@ -333,6 +339,8 @@ def _points_of(column: ColumnRef) -> tuple[Sequence[int], Sequence[Any]]:
     match attribute:
         case Integers(min=low, max=high):
             return range(attribute.values), range(low, high + 1)
+        case Reals():
+            return range(attribute.values), [attribute.value(level) for level in range(attribute.values)]
         case Booleans():
             return range(2), [False, True] if attribute.label(0) is False else [True, False]
         case Categories(names=names, other=other):

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from laprasdp.queries.attribute import Attribute, Bins, Booleans, Dates, Integers
+from laprasdp.queries.attribute import Attribute, Bins, Booleans, Dates, Integers, Reals
 from laprasdp.sql.line import DOUBLE, SINGLE, WHOLE, FloatingPoint, Line, Steps
 
 DAY_SECONDS = 86_400
@@ -27,6 +27,8 @@ def natural(attribute: Attribute) -> str:
             return _whole_type(attribute.min, attribute.max)
         case Bins():
             return _whole_type(attribute.edges[0], attribute.edges[-1]) if attribute.whole else "DOUBLE"
+        case Reals():
+            return attribute.type
         case Dates():
             return "DATE"
         case Booleans():
@@ -95,6 +97,8 @@ class ColumnRef:
                 return Fraction(max(abs(low), abs(high)))
             case Bins(edges=edges):
                 return max(abs(Fraction(edges[0])), abs(Fraction(edges[-1])))
+            case Reals(lower=low, upper=high):
+                return max(abs(Fraction(low)), abs(Fraction(high)))
         return Fraction(0)
 
     def levels_below(self, point: Fraction) -> int | tuple[Any, Any]:
@@ -109,6 +113,8 @@ class ColumnRef:
         attribute = self.attribute
         if isinstance(attribute, Integers):
             return min(max(math.ceil(point) - attribute.min, 0), attribute.values)
+        if isinstance(attribute, Reals):
+            return min(max(math.ceil(point / attribute.unit) - attribute.first, 0), attribute.values)
         assert isinstance(attribute, Bins | Dates)
         if isinstance(attribute, Bins) and attribute.whole:
             point = self.line.up(Fraction(math.ceil(point)))

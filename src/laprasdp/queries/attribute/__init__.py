@@ -9,6 +9,7 @@ true?  A constant that would split a level is refused by name, so an answer neve
 from laprasdp.queries.attribute.base import Attribute, Constant, Op, spell
 from laprasdp.queries.attribute.categories import Booleans, Categories
 from laprasdp.queries.attribute.ordered import Bins, Dates, Integers
+from laprasdp.queries.attribute.reals import Reals
 
 __all__ = [
     "Attribute",
@@ -17,8 +18,8 @@ __all__ = [
     "Categories",
     "Constant",
     "Dates",
-    "Flags",
     "Integers",
     "Op",
+    "Reals",
     "spell",
 ]

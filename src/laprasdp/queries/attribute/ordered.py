@@ -20,7 +20,7 @@ from laprasdp.errors import DomainError, UnsupportedQuery
 from laprasdp.queries.attribute.base import Attribute, Constant, Op, check_size, spell
 
 
-class _Ordered(Attribute):
+class Ordered(Attribute):
     """Levels are consecutive stretches of a line; a comparison is a count of levels below a point."""
 
     @abstractmethod
@@ -40,7 +40,7 @@ class _Ordered(Attribute):
 
 
 @dataclass(frozen=True)
-class Integers(_Ordered):
+class Integers(Ordered):
     """
     Whole numbers from `min` to `max`, both included; one level each.
 
@@ -81,7 +81,7 @@ class Integers(_Ordered):
 
 
 @dataclass(frozen=True)
-class Bins(_Ordered):
+class Bins(Ordered):
     """
     Half-open bins ``[edge, next edge)`` of a number.
 
@@ -187,7 +187,7 @@ def _even_edges(start: float, stop: float, width: float) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Dates(_Ordered):
+class Dates(Ordered):
     """
     Calendar dates from `first` to `last`, both included, in steps.
 
