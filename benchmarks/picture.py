@@ -17,9 +17,10 @@ SHOWN = {
     "histogram": "histogram",
     "histogram-total": "histogram + total",
     "laplace-counts": "Laplace counts",
+    "primm-gaussian": "primm, Gaussian noise",
     "primm": "primm",
     "primm-known": "primm, overlap known",
-    "clairvoyant": "clairvoyant",
+    "clairvoyant": "clairvoyant, Gaussian noise",
 }
 ABOVE = "independent-basic"
 """Of another order than all others: told in words."""
@@ -33,7 +34,8 @@ def main() -> int:
     chosen = parser.parse_args()
     found: dict[str, dict[float, float]] = defaultdict(dict)
     for row in map(json.loads, sys.stdin):
-        if (row["n"], row["S"], row["order"], row["family"]) == (chosen.n, 100, "random", "random"):
+        place = row["n"], row["S"], row["delta"], row["order"], row["family"]
+        if place == (chosen.n, 100, 1e-3, "random", "random"):
             found[row["method"]][row["overlap"]] = row["expected_mae"]
     figure = picture.figure()
     (axes,) = picture.panels(figure, height=5.0)
@@ -41,7 +43,7 @@ def main() -> int:
         picture.Series(label, sorted(found[method]), [found[method][at] for at in sorted(found[method])])
         for method, label in SHOWN.items()
     ]
-    title = f"Expected mean absolute error, n = {chosen.n}, S = 100, ε = 1, δ = 10⁻³, Gaussian accounting"
+    title = f"Expected mean absolute error, n = {chosen.n}, S = 100, ε = 1, δ = 10⁻³"
     share = "share of the stream that was predicted"
     picture.lines(axes, series, title=title, x=share, y="expected error, records, log scale", log=True)
     told = f"independent noise with basic accounting: {max(found[ABOVE].values()):.0f} everywhere, far above"

@@ -61,12 +61,15 @@ class Own:
     accounting : {"basic", "gaussian"}
     split : str
     reading : Reading
+    release : {"gaussian", "either", "pure"}
+        What PRIMM may release.
     """
 
     policy: str
     accounting: str = "gaussian"
     split: str = "matrix-heavy"
     reading: Reading = field(default_factory=Reading)
+    release: str = "gaussian"
 
     def __call__(self, trial: Trial, seed: int) -> Outcome:
         """Ask the whole stream; what is refused has no answer."""
@@ -83,6 +86,7 @@ class Own:
             split=self.split,
             overlap=trial.expected_overlap,
             reading=self.reading,
+            release=self.release,
             public=True,
             noise=SeededNoise(seed),
         )

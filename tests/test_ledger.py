@@ -179,16 +179,21 @@ class Life(RuleBasedStateMachine):
         assert [kept.position for kept in entries] == list(range(len(entries)))
         outcomes = [kept for kept in entries if not isinstance(kept.entry, Release | Raise)]
         assert len(outcomes) == self.asked
-        filters = [session.setting.ledger_unit.filter() for session in self.sessions]
+        setting = self.sessions[0].setting
+        first = next((kept.entry.old for kept in entries if isinstance(kept.entry, Raise)), self.budget)
+        named = accounting_named(setting.accounting, first, setting.domain, setting.length)
+        spent = named.filter()
         caps = {analyst: self.cap(epsilon) for analyst, epsilon in CAPS.items()}
         for kept in entries:
             if isinstance(kept.entry, Release):
-                filters[0].spend(kept.entry.charge)
+                spent.spend(kept.entry.charge)
                 if self.capped and not kept.entry.opening:
                     caps[kept.stamp.analyst].record(kept.entry.charge)
-        assert {session.spent for session in self.sessions} == {filters[0].spent}
+            elif isinstance(kept.entry, Raise):
+                spent.widen(kept.entry.new)
+        assert {session.spent for session in self.sessions} == {spent.spent}
         whole = self.budget.epsilon if self.more["accounting"] == "basic" else self.budget.mu**2
-        assert filters[0].spent <= whole
+        assert spent.spent <= whole
         assert all(cap.remaining >= 0 for cap in caps.values())
 
     def cap(self, epsilon: float) -> Filter:

@@ -44,6 +44,7 @@ BUDGET = Budget(1, 1e-3)
 def session(policy: str, accounting: str, predictions: list[Query], **more: object) -> lp.Session:
     given: dict[str, object] = {
         "budget": BUDGET, "horizon": 20, "noise": SeededNoise(7), "public": True, "policy": policy,
+        "release": "gaussian",
     }  # fmt: skip
     return open_session(TABLE, DOMAIN, predictions=predictions, accounting=accounting, **given | more)
 
@@ -65,6 +66,7 @@ def test_any_stream_stays_within_the_budget_and_replays(
     ledger, unit = MemoryLedger(), lp.PrivacyUnit("who", max_rows)
     table = MemoryTable(DOMAIN, TABLE.counts, unit)
     more = {"budget": BUDGET, "horizon": 20, "public": True, "policy": policy, "accounting": accounting}
+    more["release"] = "gaussian"
     live = open_session(
         table, DOMAIN, predictions=predictions, ledger=ledger, unit=unit, noise=SeededNoise(7), **more
     )
@@ -300,9 +302,12 @@ def test_primm_is_more_exact_where_more_is_expected() -> None:
     for flip in (1, -1):
         counts = (20.0, 1.0)[::flip]
         policy = policy_named(
-            "primm", Setting(DOMAIN, BUDGET, 10, (often, rarely), expected=counts, overlap=1.0)
+            "primm",
+            Setting(DOMAIN, BUDGET, 10, (often, rarely), expected=counts, overlap=1.0, release="gaussian"),
         )
-        even = policy_named("primm", Setting(DOMAIN, BUDGET, 10, (often, rarely), overlap=1.0))
+        even = policy_named(
+            "primm", Setting(DOMAIN, BUDGET, 10, (often, rarely), overlap=1.0, release="gaussian")
+        )
         first, second = (often, rarely)[::flip]
         assert policy.expected_variance(first) < 0.999 * even.expected_variance(first)
         assert policy.expected_variance(second) > 1.001 * even.expected_variance(second)

@@ -71,7 +71,7 @@ def test_what_is_asked_right_after_costs_its_price(
         policy, accounting, predictions, horizon=horizon, reading=reading, ledger=ledger, name="t"
     )
     for place, statement in enumerate(stream):
-        if place == raised and policy != "laplace-counts":
+        if place == raised:
             asking.raise_budget(Budget(2, 1e-3))
         check(asking, statement, lambda: len(ledger.since(0)))
 

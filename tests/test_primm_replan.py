@@ -99,6 +99,7 @@ def test_following_the_hits_is_worth_it_where_few_queries_are_popular(
             expected=shares.tolist(),
             public=True,
             noise=lp.SeededNoise(0),
+            release="gaussian",
         )
         stream = [
             predicted[rng.choice(len(predicted), p=shares)]

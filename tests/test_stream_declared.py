@@ -36,6 +36,7 @@ OTHER = {
     "split": "equal",
     "overlap": 0.5,
     "reading": lp.Reading(repeats="pay"),
+    "release": "pure",
 }
 NAMES = [one.name for one in fields(lp.Stream)]
 

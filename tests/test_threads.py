@@ -134,6 +134,7 @@ def life(folder: Path, policy: str, domain: lp.Domain, **more: Any) -> None:
 
 LIVES: list[tuple[str, lp.Domain, dict[str, Any]]] = [
     ("primm", SMALL, {"predictions": PREDICTED, "post": "fitted"}),
+    ("primm", SMALL, {"predictions": PREDICTED, "release": "gaussian", "post": "fitted"}),
     ("primm", WIDE, {"predictions": PREDICTED, "post": "fitted"}),
     ("primm", WIDE, {}),
     ("primm", LONG, {"predictions": PREDICTED}),
@@ -160,7 +161,7 @@ def test_every_call_meets_one_thread(tmp_path: Path, two: None, monkeypatch: pyt
 
 def test_a_call_outside_every_door_is_found(two: None, monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
-    design(SMALL, Predicted(np.eye(80)[:5], np.full(5, 0.2)), 10, None, laplace=1.0)
+    design(SMALL, Predicted(np.eye(80)[:5], np.full(5, 0.2)), 10, None)
     assert {where.split(":")[0] for where in watch.escaped} == {"policy/design.py"}
 
 

@@ -124,7 +124,7 @@ def test_the_source_is_mixed_where_parts_differ() -> None:
 
 @pytest.mark.parametrize("policy", ["independent", "primm"])
 def test_groups_of_dates_go_to_their_periods(policy: str) -> None:
-    session = opened(policy=policy, noise=Silent(), public=True)
+    session = opened(policy=policy, noise=Silent(), public=True, release="gaussian")
     answer = session.ask(
         "SELECT day, COUNT(*) FROM t WHERE day >= '2024-01-30' GROUP BY day ORDER BY day DESC"
     )

@@ -49,7 +49,7 @@ class Replay:
         self.epsilon = self.delta = 0  # units, under basic accounting
         self.whole, self.drawn = None, set()  # a release whose nodes are drawn later, and those that were
         self.fitted = {}  # values by what they were fitted to
-        self.pure, self.turn = False, None  # one release took everything; stamp of the last release
+        self.pure, self.turn = None, None  # the budget that pure releases took; stamp of the last release
 
     def look(self, entry):
         """What is wrong with the next entry."""
@@ -195,8 +195,6 @@ class Replay:
         more = [new[key] - old[key] for key in new]
         if old != self.budget or min(more) < 0 or not max(more) > 0 or not new["delta"] < 1:
             yield "it is no raise of the budget"
-        if self.pure:
-            yield "nothing can be added to a pure release"
         self.budget = new
 
     def canonical(self, form):
@@ -238,18 +236,18 @@ class Replay:
             amounts, pure = self.function(charge["amounts"]), charge["pure"]
             if pure != (measurement["law"] == "laplace"):
                 yield "it is charged as if it had another noise"
-            elif pure and self.laplace(measurement) > self.budget["epsilon"]:
+            elif pure and self.laplace(measurement) > self.units_left():
                 yield "its noise is too small for the budget"
-            elif pure and not self.all_of_it(amounts.weights):
-                yield "it is pure, but is not charged everything"
+            elif pure and not self.all_of_it(amounts.weights, self.spent.weights):
+                yield "it is pure, but is not charged everything that is left"
             elif not pure and any(amounts.at(at) != cost for at, cost in self.costs(measurement, amounts)):
                 yield "its charge is not what its measurement costs"
-            if self.pure or (pure and any(self.spent.weights)):
-                yield "a pure release has all of the budget, and stands alone"
+            if (self.pure and not pure) or (pure and not self.pure and any(self.spent.weights)):
+                yield "a pure release has all of the budget, and stands beside pure ones only"
             dear = self.policy not in PRIMM and not pure and max(amounts.weights) > allowance
             if dear or allowance < 0 or not self.within(allowance):
                 yield "it costs more than it was allowed"
-            self.pure |= pure
+            self.pure = self.budget if pure else self.pure
             self.add(amounts)
         if not self.fits():
             yield "the budget is passed"
@@ -325,9 +323,16 @@ class Replay:
             number -= count
         raise ValueError(f"{name} has no such node")
 
-    def all_of_it(self, amounts):
-        """Whether each cell is charged all of μ², in whole units; a few of them doubles cannot tell."""
-        return len(set(amounts)) == 1 and self.within(amounts[0]) and not self.within(amounts[0] + 10**5)
+    def units_left(self):
+        """The ε that no pure release has taken, which budgets have in whole units."""
+        before = self.pure["epsilon"] if self.pure else 0.0
+        units = [int(Fraction(epsilon) * 2**40) for epsilon in (self.budget["epsilon"], before)]
+        return Fraction(units[0] - units[1], 2**40)
+
+    def all_of_it(self, amounts, spent):
+        """Whether each cell is charged all that is left of μ², in whole units, but a few of them."""
+        whole_sum = amounts[0] + max(spent)
+        return len(set(amounts)) == 1 and self.within(whole_sum) and not self.within(whole_sum + 10**5)
 
     def function(self, form):
         wants(form, "function", *(["persons"] if "persons" in form else []))

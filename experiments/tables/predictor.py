@@ -166,6 +166,7 @@ def answer(
             expected=list(counts.values()),
             overlap=overlap,
             policy=method,
+            release="gaussian",
             name=TABLE,
             public=True,
             noise=SeededNoise(seed),

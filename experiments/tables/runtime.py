@@ -62,6 +62,7 @@ def ours(scenario: Scenario, data: Data, seed: int, runs: int) -> list[Row]:
                 policy=policy,
                 accounting="gaussian" if policy == "primm" else "basic",
                 split="query-heavy",
+                release="gaussian",
                 public=True,
                 noise=SeededNoise(run),
             )

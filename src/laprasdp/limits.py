@@ -64,7 +64,7 @@ MANY = 1_000
 """Groups of an answer above which their joint covariance is not worked out, asked for or not."""
 
 MAX_CELLS = 1_024
-"""Cells up to which Laplace counts are made of them, and a belief over the cells is read from a ledger."""
+"""Cells up to which a pure release is made of them, and a belief over the cells is read from a ledger."""
 
 DENSE_CELLS = 256
 """Cells up to which PRIMM keeps its belief over the cells; on more it is over queries."""

@@ -10,7 +10,7 @@ import numpy as np
 from laprasdp.errors import BudgetError, LedgerError
 from laprasdp.limits import MAX_WEIGHT
 from laprasdp.privacy.accounting import Accounting, GaussianAccounting
-from laprasdp.privacy.budget import EPSILON_BITS
+from laprasdp.privacy.budget import EPSILON_BITS, Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
 from laprasdp.privacy.law import Law
 from laprasdp.privacy.noise import LAPLACE_LEAST, LAPLACE_LIMIT, LATTICE_BITS
@@ -27,7 +27,7 @@ _VALUE, _VARIANCE = 2.0**128, 2.0**256
 _PARTS = 2**20
 
 
-def check_claim(entry: Entry, accounting: Accounting, max_rows: int) -> None:
+def check_claim(entry: Entry, accounting: Accounting, max_rows: int, taken: Budget | None = None) -> None:
     """
     Whether an entry can be, by itself; of the entries before it, the accounting alone is needed.
 
@@ -38,6 +38,8 @@ def check_claim(entry: Entry, accounting: Accounting, max_rows: int) -> None:
         For the budget of its time.
     max_rows : int
         Rows that one privacy unit may have.
+    taken : Budget, optional
+        What pure releases have taken whole.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def check_claim(entry: Entry, accounting: Accounting, max_rows: int) -> None:
     if isinstance(entry, Release):
         _check_measurement(entry.measurement)
         _check_noisy(entry)
-        due = _due(entry, accounting, max_rows)
+        due = _due(entry, accounting, max_rows, taken)
         if not _same(due, entry.charge):
             said, costs = units_of(entry.charge), units_of(due)
             raise LedgerError(f"its charge is {said} units, but its measurement costs {costs}")
@@ -102,7 +104,7 @@ def _check_noisy(release: Release) -> None:
         raise LedgerError("it has a noisy value that no table gives")
 
 
-def _due(release: Release, accounting: Accounting, max_rows: int) -> Charge:
+def _due(release: Release, accounting: Accounting, max_rows: int, taken: Budget | None) -> Charge:
     """The charge of a release, worked out again from its measurement in exact integers."""
     measurement = release.measurement
     if not 0 <= release.allowance <= accounting.total:
@@ -117,7 +119,7 @@ def _due(release: Release, accounting: Accounting, max_rows: int) -> Charge:
         assert isinstance(measurement, Rows)
         epsilon = measurement.laplace_epsilon(max_rows)
         if isinstance(accounting, GaussianAccounting):
-            return accounting.pure_charge(epsilon, measurement.draws)
+            return accounting.pure_charge(epsilon, measurement.draws, taken)
     except OverflowError:
         raise BudgetError("its noise is too small for any budget") from None
     if epsilon * 2**EPSILON_BITS > release.allowance:

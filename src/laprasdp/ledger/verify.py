@@ -214,7 +214,9 @@ class _Replay:
         known: list[Entry] = []
         wrong = list(_tried(lambda: known.append(self._once.known(entry))))
         entry = known[0] if known else entry
-        wrong += _tried(lambda: check_claim(entry, self._accounting, self._rows)) if known else ()
+        if known:
+            taken = self._filter.taken
+            wrong += _tried(lambda: check_claim(entry, self._accounting, self._rows, taken))
         yield from wrong
         if isinstance(entry, Release):
             yield from self._release(entry, known=not wrong)

@@ -7,6 +7,7 @@ from public families, at the overlap that is expected or at several where none i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +17,15 @@ from laprasdp.belief.measure import best_row
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
 from laprasdp.strategy.optimize import optimize_gram
+from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
 MIXTURE = ("random", "point", "prefix", "range")
 _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first release
 _QUICK = 200  # up to so many cells a design takes well under a second, and tries more
 _MOSTLY = 0.6  # overlap from which on a design trusts the predictions more than later batches need it to
 _ALL = 1 - 1e-3  # as good as everything, where nothing else is expected
+_HURT = 1.08  # what predictions may cost any family, where nobody knows whether they come true
+_SHARES_OF_SUMS = (1.0, 0.5, 0.25, 0.1)
 _CAUTIOUS = {False: (0.03, 0.75), True: (0.8, 0.25)}  # trust and share for few cells, and for many
 
 
@@ -68,7 +72,8 @@ class Design:
     background : (n, n) array
         Precision, of unit diagonal, that measuring typical other queries one by one adds up to.
     pure : bool
-        Rather count each cell once with Laplace noise and the whole ε: nothing else is ever released.
+        Rather this strategy, of unit largest L1 column norm, with Laplace noise and the whole ε: nothing else
+        is ever released.
     """
 
     strategy: Floats
@@ -78,13 +83,31 @@ class Design:
     pure: bool = False
 
 
+@dataclass(frozen=True)
+class PureNoise:
+    """
+    Deviations of Laplace noise that has the whole ε, against one row of Gaussian noise with the whole μ.
+
+    Attributes
+    ----------
+    counted : float
+        Of a cell counted by itself, on the whole numbers.
+    line : float
+        Of a row of a strategy of L1 norm one.
+    """
+
+    counted: float
+    line: float
+
+
 def design(
     domain: Domain,
     predicted: Predicted,
     horizon: int,
     overlap: float | None,
     *,
-    laplace: float = math.inf,
+    laplace: PureNoise | None = None,
+    pure: bool = False,
     seed: int = 0,
 ) -> Design:
     """
@@ -100,9 +123,10 @@ def design(
         S.
     overlap : float or None
         Share of the stream that is expected to be predicted.
-    laplace : float
-        Deviation of a cell counted with Laplace noise and the whole ε, against one with Gaussian noise and
-        the whole μ.
+    laplace : PureNoise, optional
+        What the whole ε buys, where a pure release is a candidate.
+    pure : bool
+        Only those are.
     seed : int
         Typical queries are drawn with it.
 
@@ -112,7 +136,153 @@ def design(
     stream does not need, so the first release keeps to a share and a trust that do well at every overlap:
     more for everybody where cells are few against the stream, less where they are many.  Otherwise the
     candidate of least expected absolute error is taken; families of unpredicted queries weigh the same.
+
+    A pure release is taken where its worst ratio is less.  A ratio is the error of what is predicted, or of a
+    family, to that of the best strategy of either kind that knows what it is for; at an overlap between it is
+    a mean of both.  Where the overlap is not known, predictions never cost a family more than a tenth.
     """
+    gaussian = _gaussian(domain, predicted, horizon, overlap, seed)
+    return (
+        gaussian
+        if laplace is None
+        else _of_either_kind(gaussian, domain, predicted, horizon, overlap, laplace, pure)
+    )
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    design: Design
+    errors: Floats  # (k,) of each kind
+    worst: float  # ratio over all kinds
+    others: float  # and over those that nobody predicted
+
+
+def _of_either_kind(
+    gaussian: Design,
+    domain: Domain,
+    predicted: Predicted,
+    horizon: int,
+    overlap: float | None,
+    laplace: PureNoise,
+    only: bool,
+) -> Design:
+    """The design of the least worst ratio."""
+    kinds = _kinds(domain, predicted, overlap)
+    own = int(bool(predicted) and overlap != 0)  # the predicted queries come first
+    known = [
+        min(
+            min(horizon, optimize_gram(moment, gap=5e-2).value) ** 0.5,  # each by itself, or all at once
+            laplace.counted * float(np.trace(moment)) ** 0.5,
+            laplace.line * optimize_p_identity(moment).value(moment) ** 0.5,
+        )
+        for moment in kinds
+    ]
+
+    def candidate(design: Design, errors: Sequence[float]) -> _Candidate:
+        ratios = np.array(errors) / known
+        return _Candidate(design, np.array(errors), float(ratios.max()), float(ratios[own:].max(initial=1.0)))
+
+    def pure(strategy: Floats, covariance: Floats, unit: float) -> _Candidate:
+        errors = [unit * float(np.sum(moment * covariance)) ** 0.5 for moment in kinds]
+        return candidate(Design(strategy, 1.0, gaussian.batch, gaussian.background, pure=True), errors)
+
+    def sums(found: PIdentity) -> _Candidate:
+        return pure(found.strategy, found.covariance, laplace.line)
+
+    first = candidate(gaussian, _after(gaussian, kinds, horizon, bool(own)))
+    counts = pure(np.eye(domain.size), np.eye(domain.size), laplace.counted)
+    best = _balanced(predicted, kinds, known, overlap)
+    found = [
+        *([] if only else [first]),
+        counts,
+        *(sums(PIdentity(best.sums * share)) for share in _SHARES_OF_SUMS),
+    ]
+    if own and overlap is None:
+        nobody = Predicted(predicted.vectors[:0], predicted.importance[:0])
+        rest = sums(_balanced(nobody, kinds[1:], known[1:], None))
+        alone = min((rest, counts, *found[:1]), key=lambda one: one.others)
+        most = _HURT * alone.errors[1:]
+        found = [one for one in found if (one.errors[1:] <= most).all()] or [alone]
+    return min(found, key=lambda one: one.worst).design
+
+
+def design_pure(
+    domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, laplace: PureNoise
+) -> tuple[Design, bool]:
+    """
+    A p-identity strategy for a table of more cells, and whether it is better than any Gaussian release.
+
+    Notes
+    -----
+    Better for each kind of query than the lower bound of Gaussian noise that knows the kind, and than
+    independent noise.
+    """
+    kinds = _kinds(domain, predicted, overlap)
+    known = [laplace.line * optimize_p_identity(moment, steps=40).value(moment) ** 0.5 for moment in kinds]
+    found = _balanced(predicted, kinds, known, overlap)
+    even = np.eye(domain.size)
+    chosen = Design(found.strategy, 1.0, even, even, pure=True)
+    for moment in kinds:
+        error = laplace.line**2 * found.value(moment)
+        if error > horizon or error > optimize_gram(moment, gap=0.2).lower_bound:
+            return chosen, False
+    return chosen, True
+
+
+def _kinds(domain: Domain, predicted: Predicted, overlap: float | None) -> list[Floats]:
+    """Second moments of what may be asked: of the predicted queries first, then of each family."""
+    found = []
+    if predicted and overlap != 0:
+        found.append((predicted.vectors.T * predicted.importance) @ predicted.vectors)
+    if not predicted or overlap != 1:
+        found += [cell_moment(domain, family) for family in MIXTURE]
+    return found
+
+
+def _after(gaussian: Design, kinds: Sequence[Floats], horizon: int, predicted: bool) -> list[float]:
+    """Errors that a stream of each kind alone has under a Gaussian design, half way through."""
+    precision, left = gaussian.strategy.T @ gaussian.strategy * gaussian.first, 1 - gaussian.first
+    errors = []
+    for place, moment in enumerate(kinds):
+        if predicted and place == 0:
+            whole = precision + gaussian.batch.T @ gaussian.batch * left
+            errors.append(float(np.sum(moment * np.linalg.inv(whole))) ** 0.5)
+            continue
+        before = float(np.sum(moment * np.linalg.inv(precision + gaussian.background * (left / 2))))
+        errors.append((before / (1 + before * left / horizon)) ** 0.5)
+    return errors
+
+
+def _balanced(
+    predicted: Predicted, kinds: Sequence[Floats], known: Sequence[float], overlap: float | None
+) -> PIdentity:
+    """
+    A p-identity strategy: half for what is predicted, unless the overlap is known, the rest for all families.
+
+    Each part is divided by the deviation that it has, so that absolute errors count, and the more what is far
+    from the best for it is.
+    """
+    own = 1 if len(kinds) % len(MIXTURE) else 0  # the predicted queries
+    trust = 0.0 if not own else 0.5 if overlap is None else min(overlap, 1 - 1e-4)
+    cells, others = len(kinds[0]), len(kinds) - own
+    parts = np.array([trust] * own + [(1 - trust) / max(others, 1)] * others)
+    found, inverse = start(cells, min(ROWS, max(1, cells // 4))), np.eye(cells)
+    for steps in (60, 60, 60, 200):
+        deviations = np.array([math.sqrt(float(np.sum(moment * inverse))) for moment in kinds])
+        ratios = deviations / known
+        parts = parts * ratios**2 / (parts @ ratios**2)
+        moments = list(kinds)
+        if own:
+            weights = predicted.importance / predicted.deviations(inverse)
+            moments[0] = (predicted.vectors.T * weights) @ predicted.vectors * deviations[0]
+        gram = sum(part / one * each for part, one, each in zip(parts, deviations, moments, strict=True))
+        found = optimize_p_identity(np.asarray(gram), first=found, steps=steps)
+        inverse = found.covariance
+    return found
+
+
+def _gaussian(domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, seed: int) -> Design:
+    """The best design of Gaussian noise."""
     rng = np.random.default_rng(seed)
     count = 2 if domain.size <= _QUICK else 1
     typical = [draw_vectors(domain, family, count, rng) for family in MIXTURE]
@@ -120,8 +290,6 @@ def design(
     even = _histogram(domain.size, total=True)
     even = even.T @ even
     batch = optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
-    if _pure_is_better(domain, predicted, horizon, overlap, laplace, batch):
-        return Design(batch, 1.0, batch, even, pure=True)
     if predicted and (overlap is None or 0 < overlap < _MOSTLY):
         trust, first = _CAUTIOUS[domain.size > 4 * horizon]
         return Design(optimal(domain, predicted, trust), first, batch, even)
@@ -138,28 +306,6 @@ def design(
             errors.append(expected * free / math.sqrt(first) + (1 - expected) * mean)
             designs.append(Design(strategy, first, batch, even))
     return designs[int(np.argmin(errors))]
-
-
-def _pure_is_better(
-    domain: Domain,
-    predicted: Predicted,
-    horizon: int,
-    overlap: float | None,
-    laplace: float,
-    batch: Floats,
-) -> bool:
-    """Whether Laplace counts beat the optimum of Gaussian noise for whatever is asked, one kind at a time."""
-    pure = np.eye(domain.size) * laplace**2
-    if predicted and overlap != 0:
-        optimum = np.asarray(np.linalg.inv(batch.T @ batch))
-        if predicted.deviation(pure) > predicted.deviation(optimum):
-            return False
-    for family in MIXTURE if overlap != 1 or not predicted else ():
-        moment = cell_moment(domain, family)
-        gaussian = min(horizon, optimize_gram(moment, gap=5e-2).value)  # each by itself, or all at once
-        if laplace**2 * float(np.trace(moment)) > gaussian:
-            return False
-    return True
 
 
 def _strategies(domain: Domain, predicted: Predicted, overlap: float, batch: Floats) -> list[Floats]:
@@ -179,17 +325,23 @@ def optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
 
     Absolute errors are squared ones divided by their deviation, which is found by repetition.
     """
-    families = [cell_moment(domain, family) for family in MIXTURE]
     inverse = np.eye(domain.size)
     for _ in range(3 if domain.size <= _QUICK else 2):
-        others = sum(moment / math.sqrt(float(np.sum(moment * inverse))) for moment in families)
-        gram = np.asarray(others) * (max(1 - trust, 1e-4) / len(families))
-        if predicted:
-            weights = predicted.importance / predicted.deviations(inverse)
-            gram = gram + (predicted.vectors.T * weights) @ predicted.vectors * trust
+        gram = _moment(domain, predicted, trust, inverse)
         strategy = optimize_gram(gram, gap=1e-2).strategy
         inverse = np.asarray(np.linalg.inv(strategy.T @ strategy))
     return strategy
+
+
+def _moment(domain: Domain, predicted: Predicted, trust: float, inverse: Floats) -> Floats:
+    """Second moment of a stream, each part divided by the deviation that it has under this covariance."""
+    families = [cell_moment(domain, family) for family in MIXTURE]
+    others = sum(moment / math.sqrt(float(np.sum(moment * inverse))) for moment in families)
+    gram = np.asarray(others) * (max(1 - trust, 1e-4) / len(families))
+    if predicted:
+        weights = predicted.importance / predicted.deviations(inverse)
+        gram = gram + (predicted.vectors.T * weights) @ predicted.vectors * trust
+    return np.asarray(gram)
 
 
 def _histogram(cells: int, *, total: bool) -> Floats:

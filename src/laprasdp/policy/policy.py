@@ -143,7 +143,8 @@ class Policy(ABC):
         if not self.measuring and counts_persons(queries):
             raise BudgetExhausted(
                 "what was measured before the stream took the whole budget and tells nothing of persons; "
-                'ask for COUNT(*), or begin a ledger with policy = "smooth-cache", which keeps some for them'
+                'ask for COUNT(*), or begin a ledger with release = "gaussian" or policy = "smooth-cache", '
+                "which keep some for them"
             )
 
     def weaker(self, queries: Sequence[Query], grant: Grant, share: float) -> Grant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,13 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
-from laprasdp.policy.design import Design, Predicted, design
+from laprasdp.limits import DENSE_CELLS
+from laprasdp.policy.design import Design, Predicted, PureNoise, design, design_pure
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
-from laprasdp.privacy.budget import MU_BITS
+from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.law import Law
 from laprasdp.queries.distinct import counts_persons
@@ -28,6 +30,7 @@ from laprasdp.strategy.person_rows import charged_on
 from laprasdp.strategy.strength import measure, measure_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
+_PURE_BITS = 20  # of those with Laplace noise, whose answers fit int64 with tables of 2^40 rows
 
 
 class PrimmDense(Primm):
@@ -41,29 +44,55 @@ class PrimmDense(Primm):
     """
 
     belief: DenseBelief
-    fixed = (*Primm.fixed, "_predicted", "_design")
+    fixed = (*Primm.fixed, "_predicted", "_first")
     again = (*Primm.again, "_kept_forecast")
+    beats_gaussian = False  # by the bounds, on more cells than a Gaussian design is made for
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         cells = setting.domain.size
         vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
-        self._design = self._designed()
+        self._first = self._designed()
         self.belief = DenseBelief(cells)
         self._kept_forecast: DenseBelief | None = None
         self.charged = np.zeros(cells, dtype=np.int64)
-        self._pure = self._design.pure
-        self.measuring = not self._pure
+        self._taken: Budget | None = None  # what pure releases took of it
+        self.measuring = not self._first.pure
+
+    @property
+    def _design(self) -> Design:
+        """What was designed; of Gaussian noise where the ledger was begun with that."""
+        return self._gaussian if self._opened and self._taken is None else self._first
+
+    @cached_property
+    def _gaussian(self) -> Design:
+        if not self._first.pure:
+            return self._first
+        setting = self.setting
+        return design(setting.domain, self._predicted, setting.length, setting.overlap)
 
     def _designed(self) -> Design:
         setting = self.setting
-        ratio = math.sqrt(2) * setting.budget.mu / setting.budget.epsilon
-        return design(setting.domain, self._predicted, setting.length, setting.overlap, laplace=ratio)
+        epsilon, root = setting.budget.epsilon / setting.unit.max_rows, math.sqrt(0.5)
+        unit = setting.budget.mu / setting.unit.max_rows  # against a Gaussian row
+        laplace = PureNoise(counted=unit * root / math.sinh(epsilon / 2), line=unit / root / epsilon)
+        if setting.domain.size > DENSE_CELLS and setting.release != "gaussian":
+            found, self.beats_gaussian = design_pure(
+                setting.domain, self._predicted, setting.length, setting.overlap, laplace
+            )
+            return found
+        return design(
+            setting.domain,
+            self._predicted,
+            setting.length,
+            setting.overlap,
+            laplace=None if setting.release == "gaussian" else laplace,
+            pure=setting.release == "pure",
+        )
 
     def most_openings(self) -> int:
-        rows = self.setting.domain.size if self._design.pure else len(self._design.strategy)
-        return 0 if self._opened else rows
+        return 0 if self._opened and self._taken is None else len(self._first.strategy)
 
     def allowance(self, position: int) -> int:
         return int(self._slack().max())
@@ -92,10 +121,10 @@ class PrimmDense(Primm):
         return list(variances)
 
     def _opening(self, made: int) -> Grant | None:
+        if self._taken is not None or (self._design.pure and not made):
+            return self._pure_grant() if made == self._opened else None
         if made:
             return None
-        if self._design.pure:
-            return self._pure_grant()
         return self._granted(self._grid(self._design.strategy * self._norm(self._design.first)), 0)
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
@@ -154,22 +183,28 @@ class PrimmDense(Primm):
     def _condition(self, release: Release) -> None:
         self._heard(release)
         assert isinstance(release.charge, CellCharge)
-        self._pure = release.charge.pure  # what the ledger holds, whatever would be designed now
-        self.measuring = not self._pure
+        if release.charge.pure:  # what the ledger holds, whatever would be designed now
+            self._taken = self.setting.budget
+        self.measuring = self._taken is None
         self.charged = self.charged + release.charge.amounts.vector()
 
     def law_of(self, query: Query) -> tuple[Law, float]:
-        if not self._pure:
-            return super().law_of(query)
         return (self.belief if self._opened else self._forecast).law(query)
 
-    def _pure_grant(self) -> Grant:
-        """Each cell by itself, with Laplace noise and the whole ε."""
+    def _pure_grant(self) -> Grant | None:
+        """The strategy with Laplace noise and all ε that is left; on the whole numbers if it is all cells."""
         assert isinstance(self.accounting, GaussianAccounting)
-        most = self.setting.unit.max_rows
-        cells = self._written(np.eye(self.setting.domain.size, dtype=np.int64))
-        counts = measure_laplace(cells, self.setting.budget.epsilon_units, most)
-        return Grant(counts, self.accounting.pure_charge(counts.laplace_epsilon(most), counts.draws), 0)
+        left = self.setting.budget.epsilon_units - (self._taken.epsilon_units if self._taken else 0)
+        if left < LEAST:
+            return None
+        most, strategy = self.setting.unit.max_rows, self._first.strategy
+        if not self._first.pure:  # as this version would not begin
+            strategy = np.eye(self.setting.domain.size)
+        bits = 0 if len(strategy) == self.setting.domain.size else _PURE_BITS
+        rows = self._written(np.rint(strategy * 2.0**bits).astype(np.int64))
+        found = measure_laplace(rows, left, most, bits=bits)
+        charge = self.accounting.pure_charge(found.laplace_epsilon(most), found.draws, self._taken)
+        return Grant(found, charge, 0)
 
     def _written(self, rows: npt.NDArray[np.int64]) -> tuple[Query, ...]:
         """Rows of weights of all cells as queries."""
@@ -180,6 +215,8 @@ class PrimmDense(Primm):
     @property
     def _forecast(self) -> DenseBelief:
         """What is known after the release before the stream."""
+        if self._taken is not None:
+            return self.belief
         if self._kept_forecast is None:
             grant = self._opening(0)
             assert grant is not None

@@ -318,6 +318,15 @@ class PrimmProduct(Primm):
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
 
 
+class PrimmPure(PrimmDense):
+    """One pure release on more cells than PRIMM has a Gaussian belief of."""
+
+    def heir(self, entry: Entry) -> Policy:
+        """A ledger may have been begun over queries, before there were such releases: it goes on so."""
+        begun = isinstance(entry, Release) and not self._opened and not isinstance(entry.measurement, Rows)
+        return PrimmProduct(self.setting) if begun else self
+
+
 def _played(setting: Setting, design: ProductDesign) -> Callable[[Sequence[Query]], float]:
     """What plays streams to a design: the mean deviation of each; infinite if a query is refused."""
     before = opened(PrimmProduct(setting, design))

@@ -38,6 +38,9 @@ class Options:
         Share of the stream that is expected to be predicted, where logs tell it; primm uses it.
     reading : Reading
         How the paper is read where it is silent.
+    release : {"either", "gaussian", "pure"}
+        What primm may release on a table of few cells: Gaussian noise again and again, or Laplace noise once,
+        with the whole ε; the better of the two by itself.
 
     Raises
     ------
@@ -50,6 +53,10 @@ class Options:
     overlap: float | None = option(None, or_none(is_share), "a number from 0 to 1")
     reading: Reading = option(  # noqa: RUF009 (a field)
         Reading(), lambda given: isinstance(given, Reading), "a Reading or None"
+    )
+
+    release: str = option(
+        "either", ("either", "gaussian", "pure").__contains__, '"either", "gaussian" or "pure"'
     )
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class Stream(Options):
     post : {"fitted"}, optional
         What is shown beside each unbiased value: a fitted one, which is biased and often closer.  No ledger
         keeps it: it changes nothing that is measured.
-    accounting, split, overlap, reading
+    accounting, split, overlap, reading, release
         As in `Options`.
 
     Raises

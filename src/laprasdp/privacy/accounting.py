@@ -113,9 +113,9 @@ class GaussianAccounting:
     def charge(self, allowance: int, amounts: Query, draws: int) -> CellCharge:
         return CellCharge(amounts, draws)
 
-    def pure_charge(self, epsilon: Fraction, draws: int) -> CellCharge:
+    def pure_charge(self, epsilon: Fraction, draws: int, taken: Budget | None = None) -> CellCharge:
         """
-        The charge of a release that is ε-DP by itself: everything, on every cell.
+        The charge of a release that is ε-DP by itself: everything that is left, on every cell.
 
         Parameters
         ----------
@@ -123,20 +123,24 @@ class GaussianAccounting:
             Of the release.
         draws : int
             Noise values that it draws.
+        taken : Budget, optional
+            All of which pure releases took before the budget was raised to this one.
 
         Raises
         ------
         BudgetError
-            `epsilon` is above the budget's.
+            `epsilon` is above what is left of the budget's.
 
         Notes
         -----
         **Privacy.**  Assumes that the release is `epsilon`-DP.  Guarantees a charge that a filter admits only
-        where nothing else was charged, and beside which it admits nothing (docs/proofs/filter.md).
+        where nothing but pure releases was charged, and beside which it admits nothing but those
+        (docs/proofs/filter.md).
         """
-        if epsilon > Fraction(self.budget.epsilon_units, 2**EPSILON_BITS):
+        before = (taken.epsilon_units, taken.mu_squared_units) if taken else (0, 0)
+        if epsilon > Fraction(self.budget.epsilon_units - before[0], 2**EPSILON_BITS):
             raise BudgetError("a pure release is stronger than the budget's ε")
-        return CellCharge(Query.everywhere(self.domain, self.total), draws, pure=True)
+        return CellCharge(Query.everywhere(self.domain, self.total - before[1]), draws, pure=True)
 
     def filter(self) -> GaussianFilter:
         return GaussianFilter(self.budget, self.domain)

@@ -64,8 +64,8 @@ class CellCharge:
     draws : int
         Noise values that the release draws.
     pure : bool
-        The release is no Gaussian one: it is ε-DP by itself, for the ε of the whole budget, and so charges
-        every cell everything.
+        The release is no Gaussian one: it is ε-DP by itself, for all of the budget's ε that no pure release
+        before a raise has taken, and so charges every cell all that is left.
     """
 
     amounts: Query
@@ -137,6 +137,10 @@ class Filter(Protocol):
         """Noise values that were drawn."""
 
     @property
+    def taken(self) -> Budget | None:
+        """The budget whose whole ε pure releases have taken; None where none was made."""
+
+    @property
     def sums(self) -> dict[str, Any]:
         """The budget and everything that was added up, as plain data: all that a filter is."""
 
@@ -151,6 +155,8 @@ class BasicFilter:
     Guarantees (ε, δ)-DP of the whole, for adaptively chosen charges (docs/proofs/gaussian.md; Rogers,
     Roth, Ullman, Vadhan 2016).
     """
+
+    taken = None
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -239,31 +245,34 @@ class GaussianFilter:
     Charges are added up by `charged`.  Disjoint queries therefore compose in parallel.
 
     **Privacy.**  Assumes each release is ``A x + N(0, I)`` with amounts that are at least the diagonal of
-    ``AᵀA`` (times the squared number of rows a unit may have), or is ε-DP and charges μ² to every cell.
-    Guarantees μ-GDP of the whole, for adaptively chosen releases, or ε-DP: beside a pure release nothing
-    else fits, not even after a raise (docs/proofs/filter.md).
+    ``AᵀA`` (times the squared number of rows a unit may have), or is pure, for the ε that a raise has added
+    to that of `taken`, and charges all that is left to every cell.  Guarantees μ-GDP of the whole, for
+    adaptively chosen releases, or ε-DP: beside pure releases nothing Gaussian fits, not even after a raise
+    (docs/proofs/filter.md).
     """
 
     def __init__(self, budget: Budget, domain: Domain) -> None:
         self._budget = budget
-        self._cells, self._draws, self._pure = Query.constant(domain, 0), 0, False
+        self._cells, self._draws = Query.constant(domain, 0), 0
+        self._taken: Budget | None = None
         self._looked: tuple[Charge, tuple[Query, int]] | None = None  # the last charge added up, and the sum
 
     def check(self, charge: Charge) -> None:
+        self._admits(charge)
         self._fits(*self._after(charge))
 
     def spend(self, charge: Charge) -> None:
+        self._admits(charge)
         self._fits(*self._after(charge))
         self.record(charge)
 
     def record(self, charge: Charge) -> None:
         after, self._looked = self._after(charge), None
         self._cells, self._draws = after
-        self._pure |= isinstance(charge, CellCharge) and charge.pure
+        if isinstance(charge, CellCharge) and charge.pure:
+            self._taken = self._budget
 
     def check_widen(self, budget: Budget) -> None:
-        if self._pure:
-            raise BudgetError("one pure release took the whole budget, and no raise can be added to it")
         check_raise(self._budget, budget, draws=self._draws)
 
     def widen(self, budget: Budget) -> None:
@@ -294,12 +303,28 @@ class GaussianFilter:
     @property
     def sums(self) -> dict[str, Any]:
         cells = {"cells": self._cells.canonical().key, "units": self.spent_units}
-        return {"budget": asdict(self._budget), **cells, "draws": self._draws, "pure": self._pure}
+        taken = None if self._taken is None else asdict(self._taken)
+        return {"budget": asdict(self._budget), **cells, "draws": self._draws, "taken": taken}
 
     @property
     def spent_units(self) -> int:
         """Largest charge of a cell so far, in units of 2⁻⁴⁰."""
         return int(self._cells.weights.max())
+
+    @property
+    def taken(self) -> Budget | None:
+        return self._taken
+
+    def _admits(self, charge: Charge) -> None:
+        """Refuse to mix the two kinds, and a pure release for which no raise has left any ε."""
+        if not isinstance(charge, CellCharge):
+            raise TypeError("a Gaussian filter takes charges on cells")
+        if not charge.pure and self._taken is not None:
+            raise BudgetExhausted("what is left beside a pure release is for another pure one")
+        if charge.pure and self._taken is None and self.spent_units:
+            raise BudgetExhausted("a pure release has no place beside Gaussian ones")
+        if charge.pure and self._taken and self._taken.epsilon_units == self._budget.epsilon_units:
+            raise BudgetExhausted("the budget has no room for this: ε would be passed")
 
     def _after(self, charge: Charge) -> tuple[Query, int]:
         if self._looked is None or self._looked[0] is not charge:
@@ -307,8 +332,7 @@ class GaussianFilter:
         return self._looked[1]
 
     def _sum(self, charge: Charge) -> tuple[Query, int]:
-        if not isinstance(charge, CellCharge):
-            raise TypeError("a Gaussian filter takes charges on cells")
+        assert isinstance(charge, CellCharge)
         if int(charge.amounts.weights.min()) < 0 or charge.draws < 0:
             raise ValueError("a charge is never negative")
         if int(charge.amounts.weights.max()) > _MOST:

@@ -205,7 +205,8 @@ def optimize_gram(gram: Floats, *, gap: float = 1e-6, max_iterations: int = 2000
         keep = power > 16 * len(moment) * _EPS * power[-1]
         used = moment.diagonal() > 0
         factor = np.sqrt(power[keep])[:, None] * vectors[used][:, keep].T
-        rank = len(factor)
+    rank = len(factor)
+    with blas_threads(rank):
         problem = Problem(np.eye(rank), factor, np.ones(rank), "squared")
         best, bounds, iterations = solve(problem, gap, max_iterations)
         half = best.strategy @ factor

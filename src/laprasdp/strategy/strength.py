@@ -82,7 +82,7 @@ def lattice_scale(mu_squared: Fraction, largest: int) -> int:
     return scale
 
 
-def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1) -> Rows:
+def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1, bits: int = 0) -> Rows:
     """
     Each query measured by itself with discrete Laplace noise, as strongly as ε allows.
 
@@ -93,6 +93,8 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
         ε of the whole release, in units of 2⁻⁴⁰.
     max_rows : int
         Rows that one privacy unit may have.
+    bits : int
+        The rows of a strategy are these queries over 2^bits.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     """
     persons = counts_persons(queries)
     change = largest_change(queries, max_rows) if persons else largest_sum(queries) * max_rows
-    return one_by_one(queries, 0, **laplace_noise(change, epsilon_units))
+    return one_by_one(queries, bits, **laplace_noise(change, epsilon_units))
 
 
 def laplace_noise(sensitivity: int, epsilon_units: int) -> Noise:

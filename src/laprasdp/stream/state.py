@@ -193,7 +193,7 @@ class State:
             entry = self.once.known(entry)
             if self._owed != (isinstance(entry, Reply) and entry.measured):
                 raise LedgerError("a release and the reply that it was made for do not stand together")
-            check_claim(entry, policy.accounting, policy.setting.unit.max_rows)
+            check_claim(entry, policy.accounting, policy.setting.unit.max_rows, self.filter.taken)
             if isinstance(entry, Release):
                 self.filter.spend(entry.charge)
                 if not entry.opening:
