@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from laprasdp.service.accounts import Accounts
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ROLES = {"ada": "analyst", "ben": "analyst", "cleo": "curator", "otto": "auditor"}
 
@@ -29,18 +31,17 @@ def needs_browser() -> Any:
 
 
 class Service:
-    """`lapras serve` over the table of `office`, in a process of its own."""
+    """`lapras serve` over the table of `office`, in a process of its own; `settings` are of [server]."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.tokens = {
-            name: subprocess.run(
-                [sys.executable, "-m", "laprasdp", "token", name, "--role", role],
-                cwd=folder, capture_output=True, text=True, check=True,
-            ).stdout.strip()
-            for name, role in ROLES.items()
-        }  # fmt: skip
-        self.port = 0
+    def __init__(self, folder: Path, **settings: str) -> None:
+        given = {"RATE": "1000", "BURST": "10000", **settings}
+        self._folder, self._settings = folder, {f"LAPRAS_SERVER_{name}": text for name, text in given.items()}
+        accounts = Accounts(settings.get("ACCOUNTS") or folder / "lapras.accounts")
+        for name, role in ROLES.items():
+            accounts.add(name, role)
+        self.tokens = {name: accounts.issue(name, "test") for name in ROLES}
+        accounts.close()
+        self.port = int(settings.get("PORT", "0"))
         self.start()
 
     @property
@@ -52,7 +53,7 @@ class Service:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "laprasdp", "serve", "--port", str(self.port)],
                 cwd=self._folder, stdout=subprocess.PIPE, stderr=log, text=True,
-                env={**os.environ, "LAPRAS_SERVER_RATE": "1000", "LAPRAS_SERVER_BURST": "10000"},
+                env={**os.environ, **self._settings},
             )  # fmt: skip
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -62,7 +63,14 @@ class Service:
         raise AssertionError((self._folder / "log").read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.send_signal(how)
+        return self.ended()
+
+    def send_signal(self, how: signal.Signals) -> None:
         self._process.send_signal(how)
+
+    def ended(self) -> int:
+        """How it ended."""
         code = self._process.wait(timeout=30)
         assert self._process.stdout is not None
         self._process.stdout.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 import pytest
+import uvicorn
 from office import COUNT, Office
 from sqlalchemy import create_engine, text
 from sqlalchemy.dialects import registry
@@ -15,7 +16,7 @@ from sqlalchemy.dialects import registry
 import laprasdp as lp
 from laprasdp import dbapi
 from laprasdp.service.application import application
-from laprasdp.service.running import Serve, listening, uvicorn_config
+from laprasdp.service.running import listening, uvicorn_config
 from laprasdp.wire import read_plan, read_price, read_told, write_plan, write_price, write_told
 
 
@@ -26,7 +27,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     serving = lp_serving(made)
     socket = listening(serving)
     made.url = f"http://127.0.0.1:{socket.getsockname()[1]}"  # type: ignore[attr-defined]
-    server = Serve(uvicorn_config(application(made.desk), serving), made.desk)
+    server = uvicorn.Server(uvicorn_config(lambda: application(made.desk), serving))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     yield made

@@ -96,7 +96,7 @@ def test_an_exhausted_cap_is_a_clear_refusal(browser: Browser, service: Service)
         refused = asked(page, f"{COUNT} WHERE n > 7 AND m = 'x'")
         assert "Refused" in refused
         assert "the cap of ben" in refused
-        assert "It cost nothing" in refused
+        assert "The statement cost nothing" in refused
         assert "free" in asked(page, f"{COUNT} WHERE n > 6 AND m = 'x'")
     assert service.ask("ada", f"{COUNT} WHERE n > 7 AND m = 'x'").status_code == 200
 

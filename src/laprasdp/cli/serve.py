@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laprasdp.cli.show import progress, say
 from laprasdp.config import read_config
-from laprasdp.config.config import Config
 from laprasdp.errors import ConfigError
+
+if TYPE_CHECKING:
+    from laprasdp.service.accounts import Accounts
 
 
 def serve(paths: Sequence[Path], *, demo: bool, **given: Any) -> int:
@@ -40,31 +42,45 @@ def serve(paths: Sequence[Path], *, demo: bool, **given: Any) -> int:
         chosen = {name: value for name, value in given.items() if value is not None}
         serving = replace(configs[0].serving, **chosen)
         if serving.workers > 1:
-            running.run_workers(paths, serving)
-            return 0
+            running.check_shared(configs, serving)
         socket = running.listening(serving)
         address = f"http://{_host(serving.host)}:{socket.getsockname()[1]}"
+        with closing(running.accounts_of(configs[0], serving)) as accounts:
+            _welcome(accounts, address, demo=demo)
+        names = ", ".join(config.name for config in configs)
+        serving_what = f"serving {names} on {address}; Ctrl-C ends it"
+        if serving.workers > 1:
+            print(serving_what, flush=True)
+            running.run_workers(paths, serving, [socket])
+            return 0
         with progress("opening the table"):
             desk = running.opened(configs, serving)
-        if demo:
-            for who, token in demonstration.invite(desk.accounts).items():
-                print(f"{who:<14} {address}/sign-in?token={token}")
-        elif not desk.accounts.principals():
-            desk.accounts.add("curator", "curator")
-            token = desk.accounts.issue("curator", "first", days=1)
-            print(f"nobody is known yet: sign in once as curator by {token}")
-        print(f"serving {', '.join(desk.tables)} on {address}; Ctrl-C ends it", flush=True)
+        print(serving_what, flush=True)
         running.log_to(sys.stderr)
         running.run(desk, [socket])
     return 0
 
 
+def _welcome(accounts: Accounts, address: str, *, demo: bool) -> None:
+    """Say how the first people sign in."""
+    from laprasdp.service import demonstration
+
+    if demo:
+        for who, token in demonstration.invite(accounts).items():
+            print(f"{who:<14} {address}/sign-in?token={token}")
+    elif not accounts.principals():
+        accounts.add("curator", "curator")
+        token = accounts.issue("curator", "first", days=1)
+        print(f"nobody is known yet: sign in once as curator by {token}")
+
+
 def token(path: Path, name: str, role: str | None, cap: float | None, days: float) -> int:
     """Print a new token of a principal, who is made if there is none."""
     _check_installed()
-    from laprasdp.service.accounts import Accounts
+    from laprasdp.service import running
 
-    accounts = Accounts(_place(read_config(path)))
+    config = read_config(path)
+    accounts = running.accounts_of(config, config.serving)
     if accounts.named(name) is None:
         if role is None:
             raise ConfigError(f"there is nobody of the name {name}: say by --role what {name} may do")
@@ -72,10 +88,6 @@ def token(path: Path, name: str, role: str | None, cap: float | None, days: floa
     print(accounts.issue(name, "by lapras token", days=days))
     say(f"lapras: it is shown this once, and expires after {days:g} days")
     return 0
-
-
-def _place(config: Config) -> Path | str:
-    return config.serving.accounts or config.path.parent / "lapras.accounts"
 
 
 def _host(host: str) -> str:

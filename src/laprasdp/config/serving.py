@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from laprasdp.config.oidc import Oidc, read_oidc
 from laprasdp.config.section import Section
 from laprasdp.errors import ConfigError
 
@@ -41,6 +42,8 @@ class Serving:
         How long open requests may take to end when the service stops.
     workers : int
         Processes; several need a ledger and accounts on PostgreSQL.
+    oidc : Oidc, optional
+        Who says elsewhere who somebody is.
     """
 
     host: str = "127.0.0.1"
@@ -53,6 +56,7 @@ class Serving:
     session_hours: float = 12.0
     drain_seconds: float = 30.0
     workers: int = 1
+    oidc: Oidc | None = None
 
 
 def read_serving(section: Section, folder: Path, environment: Mapping[str, str] | None = None) -> Serving:
@@ -64,8 +68,8 @@ def read_serving(section: Section, folder: Path, environment: Mapping[str, str] 
     ConfigError
         A key or a variable is unknown or wrong.
     """
-    own = fields(Serving)
-    section.only(*(one.name for one in own))
+    own = [one for one in fields(Serving) if one.name != "oidc"]
+    section.only(*(one.name for one in own), "oidc")
     found = {}
     for one in own:
         if one.name not in section:
@@ -84,7 +88,9 @@ def read_serving(section: Section, folder: Path, environment: Mapping[str, str] 
     )
     after, accounts = _seconds(section.where, found.get("answer_after", 0.0)), found.get("accounts", ACCOUNTS)
     _check(section.where, serving)
-    return replace(serving, answer_after=after, accounts=accounts if "://" in accounts else folder / accounts)
+    place = accounts if "://" in accounts else folder / accounts
+    oidc = read_oidc(section.section("oidc", "server.oidc"), environment)
+    return replace(serving, answer_after=after, accounts=place, oidc=oidc)
 
 
 def _seconds(where: str, given: Any) -> float:

@@ -108,9 +108,7 @@ class Database:
         if joint is not None:
             yield joint
             return
-        if os.getpid() != self._process:
-            self._inherited.append(self.engine)
-            self._renew()
+        self._check_process()
         with self.told(), self.engine.connect() as connection:
             connection.execution_options(**{_WRITES: write})
             if not write and not self.is_sqlite:
@@ -143,6 +141,23 @@ class Database:
             else:
                 dialect.do_execute(cursor, self._texts[statement], values)
             return list(cursor.fetchall()) if cursor.description else []
+
+    def look(self, statement: ClauseElement, values: Values) -> list[Any]:
+        """
+        The rows of one statement that reads what is kept now, without the cost of a transaction.
+
+        Raises
+        ------
+        LedgerError
+            As from `transaction`.
+        """
+        self._check_process()
+        with self.told(), self.engine.connect() as connection:
+            if self.file is not None:
+                self._check(connection)
+            else:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            return self.run(connection, statement, values)
 
     def once_kept(self, connection: Connection, act: Callable[[], None]) -> None:
         """Do something when the transaction has ended and what it wrote is kept."""
@@ -223,6 +238,12 @@ class Database:
             if connection.info.setdefault("changes", 0) != self.file.changes:
                 connection.exec_driver_sql("PRAGMA shrink_memory")
                 connection.info["changes"] = self.file.changes
+
+    def _check_process(self) -> None:
+        """After a fork, the child has connections of its own."""
+        if os.getpid() != self._process:
+            self._inherited.append(self.engine)
+            self._renew()
 
     def _renew(self) -> None:
         self.engine, self._process = self._connect(), os.getpid()

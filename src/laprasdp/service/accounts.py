@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Float, Select, Text, bindparam, delete, insert, select, update
 
 from laprasdp.errors import DomainError
 from laprasdp.ledger.database import Database
@@ -24,7 +24,20 @@ from laprasdp.service.principal import ROLES, Principal, Token
 
 PREFIX = "lapras_"
 """What a token begins with, so that one in a wrong place is noticed."""
+BY_IDENTITY = "signed in by the identity provider"
+"""The name of the token of which browsers are that an identity provider has let in."""
 _SEEN = 60.0  # seconds: how exactly it is kept when somebody came last
+_DIGEST, _NOW = bindparam("of_digest", type_=Text), bindparam("at_now", type_=Float)
+_ALIVE = (
+    TOKEN.c.revoked.is_(None),
+    TOKEN.c.expires.is_(None) | (TOKEN.c.expires > _NOW),
+    PRINCIPAL.c.active,
+)
+_ENTERED = select(PRINCIPAL).join(TOKEN, TOKEN.c.principal == PRINCIPAL.c.id).where(*_ALIVE)
+_BY_TOKEN = _ENTERED.where(TOKEN.c.digest == _DIGEST)
+_BY_BROWSER = _ENTERED.join(BROWSER, BROWSER.c.token == TOKEN.c.id).where(
+    BROWSER.c.digest == _DIGEST, BROWSER.c.expires > _NOW
+)
 
 
 def digest_of(secret: str) -> str:
@@ -119,7 +132,7 @@ class Accounts:
         DomainError
             There is nobody of this name; the label is none; or it would expire at once.
         """
-        if not (label.strip() and label.isprintable() and len(label) <= 100):
+        if not (label.strip() and label.isprintable() and len(label) <= 100) or label == BY_IDENTITY:
             raise DomainError("a token has a name that can be printed, of at most 100 characters")
         if days is not None and not 0 < days <= 3660:
             raise DomainError("a token expires after up to 3660 days")
@@ -160,25 +173,50 @@ class Accounts:
 
     def by_token(self, secret: str) -> Principal | None:
         """Whom a token lets in now."""
-        return self._entered(TOKEN.c.digest == digest_of(secret))
+        return self._entered(_BY_TOKEN, secret)
 
     def by_browser(self, cookie: str) -> Principal | None:
         """Whom a browser's cookie lets in now."""
-        own = (BROWSER.c.digest == digest_of(cookie), BROWSER.c.expires > self.clock())
-        return self._entered(TOKEN.c.id == select(BROWSER.c.token).where(*own).scalar_subquery())
+        return self._entered(_BY_BROWSER, cookie)
 
     def sign_in(self, secret: str, *, hours: float) -> str | None:
         """The cookie of a browser that shows a token; None where that lets nobody in."""
         if self.by_token(secret) is None:
             return None
-        cookie, now = secrets.token_urlsafe(32), self.clock()
         with self.database.transaction(write=True) as connection:
-            token = connection.execute(
-                select(TOKEN.c.id).where(TOKEN.c.digest == digest_of(secret))
-            ).scalar_one()
-            connection.execute(delete(BROWSER).where(BROWSER.c.expires <= now))
-            row = {"digest": digest_of(cookie), "token": token, "expires": now + hours * 3600}
-            connection.execute(insert(BROWSER).values(row))
+            token = connection.execute(select(TOKEN.c.id).where(TOKEN.c.digest == digest_of(secret)))
+            return self._browser(connection, token.scalar_one(), hours)
+
+    def sign_in_as(self, name: str, *, hours: float) -> str:
+        """
+        The cookie of a browser of whom an identity provider has named.
+
+        Its token is one of the principal's, of which nobody has the secret: revoked, it ends all of them.
+
+        Raises
+        ------
+        DomainError
+            There is nobody of this name.
+        """
+        now = self.clock()
+        with self.database.transaction(write=True) as connection:
+            of = _wanted(connection, name)
+            own = (TOKEN.c.principal == of.number, TOKEN.c.name == BY_IDENTITY, TOKEN.c.revoked.is_(None))
+            token = connection.execute(select(TOKEN.c.id).where(*own)).scalars().first()
+            until = {"expires": now + hours * 3600}
+            if token is None:
+                digest = digest_of(secrets.token_urlsafe(32))
+                row = {"principal": of.number, "name": BY_IDENTITY, "digest": digest, "made": now, **until}
+                token = connection.execute(insert(TOKEN).values(row).returning(TOKEN.c.id)).scalar_one()
+            else:
+                connection.execute(update(TOKEN).where(TOKEN.c.id == token).values(until))
+            return self._browser(connection, token, hours)
+
+    def _browser(self, connection: Connection, token: int, hours: float) -> str:
+        cookie, now = secrets.token_urlsafe(32), self.clock()
+        connection.execute(delete(BROWSER).where(BROWSER.c.expires <= now))
+        row = {"digest": digest_of(cookie), "token": token, "expires": now + hours * 3600}
+        connection.execute(insert(BROWSER).values(row))
         return cookie
 
     def sign_out(self, cookie: str) -> None:
@@ -186,15 +224,13 @@ class Accounts:
         with self.database.transaction(write=True) as connection:
             connection.execute(delete(BROWSER).where(BROWSER.c.digest == digest_of(cookie)))
 
-    def _entered(self, which: Any) -> Principal | None:
+    def _entered(self, how: Select[Any], secret: str) -> Principal | None:
         now = self.clock()
-        alive = (TOKEN.c.revoked.is_(None), (TOKEN.c.expires.is_(None)) | (TOKEN.c.expires > now))
-        joined = select(PRINCIPAL).join(TOKEN, TOKEN.c.principal == PRINCIPAL.c.id)
-        with self.database.transaction(write=False) as connection:
-            row = connection.execute(joined.where(which, *alive, PRINCIPAL.c.active)).one_or_none()
-        if row is None:
+        rows = self.database.look(how, {"of_digest": digest_of(secret), "at_now": now})
+        if not rows:
             return None
-        found = _principal(row)
+        number, name, role, cap, active, made, seen = rows[0]
+        found = Principal(number, name, role, cap, bool(active), made, seen)
         if found.seen is None or now - found.seen > _SEEN:
             with self.database.transaction(write=True) as connection:
                 connection.execute(update(PRINCIPAL).where(PRINCIPAL.c.id == found.number).values(seen=now))

@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from laprasdp.ledger.tables import is_newest
 
-REVISION = "1"
+REVISION = "2"
 """The newest migration in `migrations/versions`."""
 VERSION_TABLE = "lapras_accounts_version"
 METADATA = MetaData()
@@ -60,6 +60,15 @@ REPEATED = Table(
     Column("entries", Integer, nullable=False),  # of the ledger before it was asked
     Column("made", Float, nullable=False),
     Column("answer", Text),  # as it was sent; none while it is asked
+)
+PENDING = Table(
+    "lapras_pending",
+    METADATA,
+    Column("state", Text, primary_key=True),  # its digest, and that of the browser's cookie
+    Column("cookie", Text, nullable=False),
+    Column("nonce", Text, nullable=False),
+    Column("verifier", Text, nullable=False),
+    Column("expires", Float, nullable=False),
 )
 
 

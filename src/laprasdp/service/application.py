@@ -6,7 +6,8 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -26,6 +27,7 @@ from laprasdp.service.office_pages import office_pages
 from laprasdp.service.pages import HERE, REFUSED, Pages
 from laprasdp.service.people_api import people
 from laprasdp.service.problem import CODES, Declined, response
+from laprasdp.service.sign_in_pages import sign_in_pages
 from laprasdp.service.statements_api import statements
 from laprasdp.service.watch import watch
 
@@ -45,9 +47,16 @@ HEADERS = {
 """What every answer carries; nothing of a private table is kept by a browser."""
 
 
-def application(desk: Desk) -> FastAPI:
-    """The service over a desk."""
+def application(desk: Desk, at_end: Callable[[], None] = lambda: None) -> FastAPI:
+    """The service over a desk; `at_end` is called when the server that runs it has stopped."""
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        at_end()
+
     app = FastAPI(
+        lifespan=life,
         title="LAPRAS",
         version=__version__,
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere
@@ -63,7 +72,7 @@ def application(desk: Desk) -> FastAPI:
     app.include_router(watch(desk))
     pages = Pages(desk)
     app.state.pages = pages
-    for made in (ask_pages, office_pages):
+    for made in (sign_in_pages, ask_pages, office_pages):
         app.include_router(made(pages))
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     for kind in REFUSED:

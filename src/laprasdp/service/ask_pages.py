@@ -1,4 +1,4 @@
-"""The pages of who asks: Ask, History and an answer; and the way in and out."""
+"""The pages of who asks: Ask, History and an answer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import json
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from laprasdp.errors import LaprasError
-from laprasdp.service.door import FIELD, check_site
+from laprasdp.service.door import FIELD
 from laprasdp.service.pages import Pages, number, partial, problem_of, text
 from laprasdp.service.principal import Principal
 from laprasdp.service.problem import Declined
@@ -30,49 +29,6 @@ _LAST, _LISTED = 5, 200
 def ask_pages(pages: Pages) -> APIRouter:
     """The routes."""
     router, desk = APIRouter(include_in_schema=False), pages.desk
-
-    @router.get("/")
-    def root(request: Request) -> Response:
-        who = desk.door.by_browser(request)
-        return RedirectResponse("/sign-in" if who is None else pages.first(who), 303)
-
-    @router.get("/sign-in")
-    def sign_in(request: Request, token: str = "") -> Response:
-        return pages.show(request, "sign_in.html", None, token=token, failed=False)
-
-    @router.post("/sign-in")
-    async def signed_in(request: Request) -> Response:
-        check_site(request)
-        secret = text(await request.form(), "token")
-
-        def work() -> Response:
-            cookie = desk.accounts.sign_in(secret, hours=desk.serving.session_hours)
-            if cookie is None:
-                return pages.show(request, "sign_in.html", None, "", 403, token="", failed=True)
-            found = RedirectResponse("/", 303)
-            seconds = round(desk.serving.session_hours * 3600)
-            found.set_cookie(
-                desk.door.cookie,
-                cookie,
-                max_age=seconds,
-                path="/",
-                httponly=True,
-                samesite="strict",
-                secure=desk.door.tls,
-            )
-            return found
-
-        return await run_in_threadpool(work)
-
-    @router.post("/sign-out")
-    async def sign_out(request: Request) -> Response:
-        desk.door.check_form(request, (await request.form()).get(FIELD))
-        await run_in_threadpool(desk.accounts.sign_out, request.cookies.get(desk.door.cookie, ""))
-        found = RedirectResponse("/sign-in", 303)
-        found.delete_cookie(
-            desk.door.cookie, path="/", httponly=True, samesite="strict", secure=desk.door.tls
-        )
-        return found
 
     @router.get("/d/{dataset}/ask")
     def ask(request: Request, statement: str = "") -> Response:

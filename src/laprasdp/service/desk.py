@@ -9,9 +9,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from laprasdp.config.serving import Serving
@@ -24,7 +24,12 @@ from laprasdp.service.served import ServedTable
 from laprasdp.stream.asking import Told
 from laprasdp.wire import Plain, write_told
 
+if TYPE_CHECKING:
+    from laprasdp.service.identity import IdentityProvider
+
 T = TypeVar("T")
+THREADS = 40
+"""Statements that are worked on at once; pages that are only looked at have threads of their own."""
 
 
 class Desk:
@@ -36,20 +41,31 @@ class Desk:
     tables : dict of name to ServedTable
         The first is the one that addresses without a name are about.
     accounts, door, serving, repeated
+    provider : IdentityProvider or None
     outcomes : Counter
         How many requests ended with each status; public.
     stopping : bool
         New requests are refused.
+    threads : ThreadPoolExecutor
+        What statements are worked on by.
     """
 
-    def __init__(self, tables: list[ServedTable], accounts: Accounts, door: Door, serving: Serving) -> None:
+    def __init__(
+        self,
+        tables: list[ServedTable],
+        accounts: Accounts,
+        door: Door,
+        serving: Serving,
+        provider: IdentityProvider | None = None,
+    ) -> None:
         self.tables = {table.name: table for table in tables}
-        self.accounts, self.door, self.serving = accounts, door, serving
+        self.accounts, self.door, self.serving, self.provider = accounts, door, serving, provider
         self.repeated = Repeated(accounts)
         self.outcomes: Counter[int] = Counter()
         self.open = 0
         self.stopping = False
         self._lock = threading.Lock()
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="turn")
 
     def table(self, request: Request) -> ServedTable:
         """
@@ -76,7 +92,7 @@ class Desk:
         """Do something in a thread, and tell of it, or of its refusal, no sooner than `answer_after`."""
         start = time.monotonic()
         try:
-            return await run_in_threadpool(work)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work)
         finally:
             left = self.serving.answer_after - (time.monotonic() - start)
             if left > 0:

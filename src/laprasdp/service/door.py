@@ -88,11 +88,22 @@ class Door:
                 "cross-site", "open the page again and send its form: this one is not of this browser"
             )
 
-    def _let_in(self, request: Request, who: Principal, roles: tuple[str, ...]) -> Principal:
-        request.state.principal = who.name
-        seconds = self._buckets.wait(who.number)
+    def check_rate(self, key: object) -> None:
+        """
+        Count a request of one principal, or of all who are none yet.
+
+        Raises
+        ------
+        Declined
+            There are too many.
+        """
+        seconds = self._buckets.wait(key)
         if seconds:
             raise Declined("rate", f"too many requests: wait {seconds} s", {"Retry-After": str(seconds)})
+
+    def _let_in(self, request: Request, who: Principal, roles: tuple[str, ...]) -> Principal:
+        request.state.principal = who.name
+        self.check_rate(who.number)
         if roles and who.role not in roles:
             raise Declined(
                 "forbidden", f"this is for the role {' or '.join(roles)}; {who.name} is {who.role}"

@@ -12,6 +12,7 @@ from laprasdp.errors import BudgetExhausted, ConfigError, LaprasError, LedgerErr
 CODES = {
     "invalid": (422, "the request is not as the description says"),
     "unauthenticated": (401, "no token, or one that lets nobody in"),
+    "identity": (403, "nobody is signed in by what the identity provider says"),
     "forbidden": (403, "the role may not do this"),
     "cross-site": (403, "a page of another site has sent it"),
     "not-found": (404, "there is no such thing"),
@@ -20,6 +21,7 @@ CODES = {
     "too-large": (413, "the request is longer than is read"),
     "rate": (429, "more requests than the principal may make"),
     "internal": (500, "a defect of the service; nothing was shown"),
+    "provider": (502, "the identity provider cannot be reached, or answers wrongly"),
     "stopping": (503, "the service is stopping"),
 }
 """What the service itself refuses, beside the errors of `laprasdp.errors`: code to status and meaning."""

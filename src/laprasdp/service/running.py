@@ -1,28 +1,30 @@
-"""Running: a desk from configurations, a server that lets open requests end before it stops, and its log."""
+"""Running: a desk from configurations, processes that let open requests end before they stop, and the log."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from laprasdp.config import read_config
 from laprasdp.config.config import Config
-from laprasdp.config.serving import Serving
-from laprasdp.errors import ConfigError
+from laprasdp.config.serving import ACCOUNTS, Serving
+from laprasdp.errors import ConfigError, LaprasError
 from laprasdp.service.accounts import Accounts
 from laprasdp.service.application import JsonLines, application
 from laprasdp.service.bucket import Buckets
@@ -30,7 +32,13 @@ from laprasdp.service.desk import Desk
 from laprasdp.service.door import Door
 from laprasdp.service.served import ServedTable
 
-_ENVIRONMENT = "LAPRAS_SERVED"  # what processes beside the first one serve, as JSON
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ENVIRONMENT = "LAPRAS_SERVED"  # the files that processes beside the first one read, as JSON
+
+
+def accounts_of(config: Config, serving: Serving) -> Accounts:
+    """Who may do what, in the file or the database that is declared."""
+    return Accounts(serving.accounts or config.path.parent / ACCOUNTS)
 
 
 def opened(configs: Sequence[Config], serving: Serving) -> Desk:
@@ -46,10 +54,15 @@ def opened(configs: Sequence[Config], serving: Serving) -> Desk:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two tables are called {twice}: give one another [source] name")
-    where = serving.accounts or configs[0].path.parent / "lapras.accounts"
-    accounts = Accounts(where)
+    accounts = accounts_of(configs[0], serving)
     door = Door(accounts, Buckets(serving.rate, serving.burst), tls=serving.tls)
-    return Desk([ServedTable(config, accounts) for config in configs], accounts, door, serving)
+    provider = None
+    if serving.oidc is not None:
+        from laprasdp.service.identity import IdentityProvider  # the extra `oidc`
+
+        provider = IdentityProvider(serving.oidc, accounts)
+    tables = [ServedTable(config, accounts) for config in configs]
+    return Desk(tables, accounts, door, serving, provider)
 
 
 def closed(desk: Desk) -> None:
@@ -57,88 +70,96 @@ def closed(desk: Desk) -> None:
     for table in desk.tables.values():
         table.close()
     desk.accounts.close()
-
-
-class Serve(uvicorn.Server):
-    """A server that refuses what is new and lets end what is open, for a while, when it is told to stop."""
-
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
-        super().__init__(config)
-        self._desk = desk
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal drains; a second one does not wait for what is open."""
-        if self._desk.stopping:
-            self.should_exit = self.force_exit = True
-            return
-        self._desk.stopping = True
-        threading.Thread(target=self._drain, daemon=True).start()
-
-    def _drain(self) -> None:
-        end = time.monotonic() + self._desk.serving.drain_seconds
-        while self._desk.open and time.monotonic() < end:
-            time.sleep(0.02)
-        time.sleep(0.2)  # for whoever asks right now to be told that it stops
-        self.should_exit = True
+    desk.threads.shutdown(wait=False)
 
 
 def run(desk: Desk, sockets: list[socket.socket]) -> None:
     """Serve until a signal; then everything is closed."""
-    server = Serve(uvicorn_config(application(desk), desk.serving), desk)
-    try:
-        server.run(sockets=sockets)
-    finally:
-        closed(desk)
+    for number in _SIGNALS:  # uvicorn sends them again once it has ended: by then there is nothing to end
+        signal.signal(number, lambda *_: None)
+    uvicorn.Server(uvicorn_config(lambda: served(desk), desk.serving)).run(sockets=sockets)
 
 
-def run_workers(paths: Sequence[Path], serving: Serving) -> None:
+def served(desk: Desk) -> FastAPI:
+    """The application of a process that serves nothing else: signals drain it, its end closes the desk."""
+    drain_on_signals(desk)
+    return application(desk, at_end=lambda: closed(desk))
+
+
+def drain_on_signals(desk: Desk) -> None:
     """
-    Serve by several processes on one port.
+    Have a signal that ends the server refuse what is new, and let end what is open, before it does.
+
+    A second signal does not wait.  Called once the server listens to signals: as it loads its application.
+    """
+
+    def drain(end: Callable[[], None]) -> None:
+        last = time.monotonic() + desk.serving.drain_seconds
+        while desk.open and time.monotonic() < last:
+            time.sleep(0.02)
+        time.sleep(0.2)  # for whoever asks right now to be told that it stops
+        end()
+
+    def on_signal(ends: Any, number: int, frame: FrameType | None) -> None:
+        if desk.stopping:
+            for _ in range(2):  # the second time, uvicorn waits for nobody
+                ends(signal.SIGINT, frame)
+            return
+        desk.stopping = True
+        threading.Thread(target=drain, args=[partial(ends, number, frame)], daemon=True).start()
+
+    for number in _SIGNALS:
+        signal.signal(number, partial(on_signal, signal.getsignal(number)))
+
+
+def check_shared(configs: Sequence[Config], serving: Serving) -> None:
+    """
+    Whether several processes may serve these tables.
 
     Raises
     ------
     ConfigError
         A ledger or the accounts are a file: only PostgreSQL is for several.
     """
-    configs = [read_config(path) for path in paths]
     places = [config.kept().where for config in configs] + [serving.accounts]
     if not all(isinstance(place, str) for place in places):
         raise ConfigError("several workers need PostgreSQL: give url in [ledger], and accounts in [server]")
-    served = {"paths": [str(path) for path in paths], "serving": asdict(serving)}
-    os.environ[_ENVIRONMENT] = json.dumps(served)
-    config = uvicorn.Config(
-        "laprasdp.service.running:from_environment",
+
+
+def run_workers(paths: Sequence[Path], serving: Serving, sockets: list[socket.socket]) -> None:
+    """Serve by several processes on one port, until a signal."""
+    os.environ[_ENVIRONMENT] = json.dumps([str(path) for path in paths])
+    Multiprocess(uvicorn_config("laprasdp.service.running:from_environment", serving), sockets).run()
+
+
+def from_environment() -> FastAPI:
+    """The application of one of several processes."""
+    paths = json.loads(os.environ[_ENVIRONMENT])
+    log_to(sys.stderr)
+    try:
+        configs = [read_config(path) for path in paths]
+        desk = opened(configs, configs[0].serving)
+    except LaprasError as error:
+        print(f"lapras: {error}", file=sys.stderr)
+        sys.exit(STARTUP_FAILURE)  # so that it is not begun again and again
+    found = served(desk)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the first one passes it on
+    return found
+
+
+def uvicorn_config(made: Callable[[], FastAPI] | str, serving: Serving) -> uvicorn.Config:
+    """How uvicorn runs; it trusts no header of a proxy, and logs no address with a query."""
+    return uvicorn.Config(
+        made,
         factory=True,
         workers=serving.workers,
         access_log=False,
         log_config=None,
         server_header=False,
         proxy_headers=False,
+        timeout_worker_healthcheck=60,  # seconds: to begin may take some
         timeout_graceful_shutdown=max(1, round(serving.drain_seconds)),
-        lifespan="off",
-    )
-    Multiprocess(config, [listening(serving)]).run()
-
-
-def from_environment() -> FastAPI:
-    """The application of one of several processes."""
-    served = json.loads(os.environ[_ENVIRONMENT])
-    log_to(sys.stderr)
-    return application(opened([read_config(path) for path in served["paths"]], Serving(**served["serving"])))
-
-
-def uvicorn_config(app: FastAPI, serving: Serving) -> uvicorn.Config:
-    """How uvicorn runs; it trusts no header of a proxy, and logs no address with a query."""
-    return uvicorn.Config(
-        app,
-        host=serving.host,
-        port=serving.port,
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=max(1, round(serving.drain_seconds)),
-        lifespan="off",
+        lifespan="on",
     )
 
 
