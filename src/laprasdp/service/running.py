@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -83,7 +84,9 @@ def run(desk: Desk, sockets: list[socket.socket]) -> None:
 def served(desk: Desk) -> FastAPI:
     """The application of a process that serves nothing else: signals drain it, its end closes the desk."""
     drain_on_signals(desk)
-    return application(desk, at_end=lambda: closed(desk))
+    made = application(desk, at_end=lambda: closed(desk))
+    gc.freeze()  # it stays to the end: nobody waits while it is looked through for garbage
+    return made
 
 
 def drain_on_signals(desk: Desk) -> None:
