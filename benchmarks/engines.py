@@ -20,6 +20,7 @@ import laprasdp as lp
 from laprasdp.data.open import open_table
 from laprasdp.privacy.unit import PrivacyUnit
 from tests.postgres import Server
+from tests.spark import Cluster
 
 MOST = 5  # of the ten rows that a person has
 CITIES = [f"city {k}" for k in range(12)]
@@ -45,6 +46,8 @@ SELECT city, n, x, day, count(*) FROM (
 WHERE p <= {MOST} GROUP BY 1, 2, 3, 4
 """
 
+UNITS = {"row": OF_ROWS, "person": OF_PERSONS}
+
 
 def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
     """
@@ -52,6 +55,8 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
 
     Seconds are those of the wall: of opening the table, and of the engine's own statement that groups the
     same levels, with persons after a window of each person's rows.  The peak is of the process that opens.
+    Spark is a master with two workers on this machine, warmed up by its own statement; its JVMs are not in
+    the peak.  An engine that cannot be started is named and left out.
     """
     sizes = (10**6,) if quick else (10**6, 10**7, 10**8) if full else (10**6, 10**7)
     with tempfile.TemporaryDirectory(prefix="lapras-") as name:
@@ -64,6 +69,7 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, object]]:
             yield from _both("duckdb", str(path), None, size, path)
             if size <= 10**7:
                 yield from _in_postgres(path, size)
+                yield from _in_spark(path, size)
             path.unlink()
 
 
@@ -89,23 +95,56 @@ def _in_postgres(path: Path, size: int) -> Iterator[dict[str, object]]:
         server.remove()
 
 
+def _in_spark(path: Path, size: int) -> Iterator[dict[str, object]]:
+    try:
+        found = _alone(_on_cluster, str(path))
+    except (ImportError, OSError, subprocess.SubprocessError) as error:
+        print(f"no Spark cluster can be started here: {error}", file=sys.stderr)
+        return
+    for unit, (seconds, cells, peak, query) in zip(UNITS, found, strict=True):
+        yield _row("spark", size, unit, seconds, cells, peak, query)
+
+
+def _on_cluster(path: str) -> list[tuple[float, int, float, float]]:
+    cluster = Cluster()
+    found = []
+    try:
+        session = cluster.session
+        for unit, own in UNITS.items():
+            statement = own.format(f"parquet.`{path}`")
+            session.sql(statement).toArrow()
+            opened = _opened(session, path, unit)
+            begun = time.perf_counter()
+            session.sql(statement).toArrow()
+            found.append((*opened, time.perf_counter() - begun))
+    finally:
+        cluster.remove()
+    return found
+
+
 def _both(engine: str, source: str, table: str | None, size: int, path: Path) -> Iterator[dict[str, object]]:
-    for unit, own in (("row", OF_ROWS), ("person", OF_PERSONS)):
+    for unit, own in UNITS.items():
         seconds, cells, peak = _alone(_opened, source, table, unit)
         query = _alone(_queried, source, table, own.format(f"'{path}'" if table is None else table))
-        yield {
-            "engine": engine,
-            "rows": size,
-            "cells": cells,
-            "unit": unit,
-            "seconds": seconds,
-            "engine_query_seconds": query,
-            "ratio": seconds / query,
-            "peak_mib": peak,
-        }
+        yield _row(engine, size, unit, seconds, cells, peak, query)
 
 
-def _opened(source: str, table: str | None, unit: str) -> tuple[float, int, float]:
+def _row(
+    engine: str, size: int, unit: str, seconds: float, cells: int, peak: float, query: float
+) -> dict[str, object]:
+    return {
+        "engine": engine,
+        "rows": size,
+        "cells": cells,
+        "unit": unit,
+        "seconds": seconds,
+        "engine_query_seconds": query,
+        "ratio": seconds / query,
+        "peak_mib": peak,
+    }
+
+
+def _opened(source: Any, table: str | None, unit: str) -> tuple[float, int, float]:
     open_table(pa.table({"n": [1]}), lp.Domain(n=lp.Integers(0, 1)), unit=PrivacyUnit(), key="k").close()
     begun = time.perf_counter()
     of = PrivacyUnit("who", MOST) if unit == "person" else PrivacyUnit()

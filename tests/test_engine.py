@@ -361,3 +361,25 @@ def test_counts_of_a_cell_add_up_over_batches(parts: list[list[tuple[int, int, i
     cells.close()
     with pytest.raises(DataError, match="table t is closed"):
         cells.marginal(())
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(st.permutations([(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]), st.integers(0, 40))
+def test_a_marginal_is_the_same_whichever_were_read_before(order: list[Row], size: int) -> None:
+    """It comes from the smallest of them that has its attributes, with the same values and types."""
+    rng = random.Random(size)
+    domain = Domain(n=Integers(0, 299), ok=Booleans(), m=Integers(0, 2))
+    rows = [(rng.randrange(300), rng.randrange(2), rng.randrange(3)) for _ in range(size)]
+    batch = pa.RecordBatch.from_pydict(
+        {f"a{i}": [row[i] for row in rows] for i in range(3)} | {"rows": pa.array([1] * size, pa.int64())},
+        pa.schema([(f"a{i}", pa.int32()) for i in range(3)] + [("rows", pa.int64())]),
+    )
+    cells = CellTable("t", domain, [batch])
+    for axes in order:
+        own, fresh = cells.marginal(axes), CellTable("t", domain, [batch])
+        wanted = fresh.marginal(axes)
+        assert as_dict(own, axes) == as_dict(wanted, axes)
+        assert {a: v.dtype for a, v in own.levels.items()} == {a: v.dtype for a, v in wanted.levels.items()}
+        assert sum(as_dict(own, axes).values()) == size
+        fresh.close()
+    cells.close()

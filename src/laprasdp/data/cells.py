@@ -41,8 +41,9 @@ class CellTable:
 
     Notes
     -----
-    **Privacy.**  The counts are exact and private.  All marginals come from the same cells.  They stand in a
-    database of their own, which reaches neither the source nor anything else, and writes to no disk.
+    **Privacy.**  The counts are exact and private.  All marginals come from the same cells, a new one from
+    the smallest kept one that has its attributes.  They stand in a database of their own, which reaches
+    neither the source nor anything else, and writes to no disk.
     Safe to call from several threads.
     """
 
@@ -75,9 +76,15 @@ class CellTable:
             if self._connection is None:
                 raise DataError(f"table {self._name} is closed")
             if axes not in self._marginals:
-                one = _persons if self._size in axes else _count
-                self._marginals[axes] = one(self._connection, axes)
+                self._marginals[axes] = self._read(self._connection, axes)
             return self._marginals[axes]
+
+    def _read(self, connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...]) -> Marginal:
+        if self._size in axes:
+            return _persons(connection, axes)
+        sums = [(kept, made) for kept, made in self._marginals.items() if self._size not in kept]
+        over = [made for kept, made in sums if set(axes) < set(kept)]
+        return _count(connection, axes, min(over, key=lambda kept: len(kept.counts), default=None))
 
     def close(self) -> None:
         """Forget the cells; closing twice does nothing."""
@@ -112,13 +119,23 @@ def _fill(
         connection.execute("ALTER TABLE together RENAME TO cells")
 
 
-def _count(connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...]) -> Marginal:
+def _count(connection: duckdb.DuckDBPyConnection, axes: tuple[int, ...], near: Marginal | None) -> Marginal:
+    """Sums of rows over the other attributes, of `near` if there is one and else of the cells."""
+    import pyarrow
+
+    if near is not None:
+        kept = {f"a{axis}": levels for axis, levels in near.levels.items()} | {"rows": near.counts}
+        connection.register("given", pyarrow.table(kept))
     total = exp.Coalesce(this=exp.Sum(this=exp.column("rows")), expressions=[exp.Literal.number(0)])
     names = [f"a{axis}" for axis in axes]
-    query = exp.select(*names, exp.cast(total, "BIGINT").as_("rows")).from_("cells")
+    query = exp.select(*names, exp.cast(total, "BIGINT").as_("rows")).from_(
+        "cells" if near is None else "given"
+    )
     if names:
         query = query.group_by(*names).order_by(*names)
     found = connection.execute(query.sql("duckdb")).fetchnumpy()
+    if near is not None:
+        connection.unregister("given")
     levels = {axis: found[name] for axis, name in zip(axes, names, strict=True)}
     return _marginal(levels, found["rows"])
 
