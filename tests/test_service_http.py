@@ -78,9 +78,11 @@ ALLOWED = {
     ("GET", "schema"): set(PEOPLE),
     ("GET", "plan"): set(PEOPLE),
     ("GET", "predictions"): set(PEOPLE),
+    ("PUT", "predictions"): {"cleo"},
     ("GET", "budget"): set(PEOPLE),
 }
 BODIES = {
+    "predictions": {"predictions": [{"statement": COUNT}]},
     "price": {"statement": COUNT},
     "ask": {"statement": COUNT},
     "principals": {"name": "eve", "role": "analyst"},

@@ -38,6 +38,19 @@ class QuestionBody(Body):
     remeasure: bool = False
 
 
+class PredictionBody(Body):
+    """A statement that is expected, and how often."""
+
+    statement: Annotated[CleanText, Field(max_length=100_000)]
+    expected: Positive | None = None
+
+
+class PredictionsBody(Body):
+    """All statements that are expected."""
+
+    predictions: Annotated[list[PredictionBody], Field(max_length=10_000)]
+
+
 class RaiseBody(Body):
     """A raise of the budget; `confirm` is the word "raise", since it weakens what was promised."""
 

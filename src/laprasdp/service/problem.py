@@ -17,6 +17,7 @@ CODES = {
     "cross-site": (403, "a page of another site has sent it"),
     "not-found": (404, "there is no such thing"),
     "method": (405, "the address knows no such method"),
+    "begun": (409, "the ledger was begun with other predictions, which stay"),
     "mismatch": (409, "the idempotency key was used for another request"),
     "too-large": (413, "the request is longer than is read"),
     "rate": (429, "more requests than the principal may make"),

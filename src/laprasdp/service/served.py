@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,11 @@ from laprasdp.ledger.verify import verify as verified
 from laprasdp.periods import WindowedSession
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.law import half_width
+from laprasdp.queries.prediction import Prediction
 from laprasdp.service.accounts import Accounts
 from laprasdp.service.journal import Journal, PastStatement, merged
 from laprasdp.service.principal import Principal
+from laprasdp.service.problem import Declined
 from laprasdp.stream.asking import Account, Asking, Told
 from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.price import Price
@@ -26,6 +28,10 @@ from laprasdp.stream.rehearsal import Rehearsal, rehearse
 from laprasdp.stream.session import Session
 from laprasdp.stream.spending import budget_of
 
+BEGUN = (
+    "the ledger was begun with other predictions: the first release is designed for them, so they stay as "
+    "long as its budget; write new ones into lapras.toml for a new ledger, which is a new budget"
+)
 ErrorCurve = list[tuple[float, float | None, float | None]]
 """ε, and standard deviations with and without predictions."""
 
@@ -120,6 +126,23 @@ class ServedTable:
         """The plan before the stream, with the predictions or without; worked out once."""
         found: Plan = self._once(f"plan {predictions}", None, lambda: self._planned(predictions))
         return found
+
+    def check_predictions(self, wanted: Sequence[Prediction]) -> None:
+        """
+        Whether these are the predictions that the ledger was begun with; no others can be set any more.
+
+        Raises
+        ------
+        UnsupportedQuery
+            One of them cannot be asked.
+        Declined
+            They ask something else, or are expected more or less often.
+        """
+        stream = replace(self.config.stream, predictions=tuple(wanted))
+        read = replace(self.config, stream=stream).read().stream.declared
+        begun = self.config.stream.declared
+        if [(one.queries, one.expected) for one in read] != [(one.queries, one.expected) for one in begun]:
+            raise Declined("begun", BEGUN)
 
     def curve(self) -> ErrorCurve:
         """Standard deviations with predictions and without, by ε: a quarter to four times the declared."""

@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from laprasdp.privacy.budget import Budget
+from laprasdp.queries.prediction import Prediction
 from laprasdp.record.format import canonical
-from laprasdp.service.bodies import QuestionBody, RaiseBody
+from laprasdp.service.bodies import PredictionsBody, QuestionBody, RaiseBody
 from laprasdp.service.desk import Desk
 from laprasdp.service.journal import PastStatement
 from laprasdp.service.principal import ASKING
@@ -86,8 +87,17 @@ def statements(desk: Desk) -> APIRouter:
     @router.get("/predictions", summary="What is expected to be asked")
     def predictions(request: Request) -> Plain:
         door.by_token(request)
-        declared = desk.table(request).config.stream.declared
-        return {"predictions": [{"statement": one.text, "expected": one.expected} for one in declared]}
+        return predictions_of(desk.table(request))
+
+    @router.put("/predictions", summary="The same predictions once more; others are refused")
+    def predict(request: Request, body: PredictionsBody) -> Plain:
+        door.by_token(request, "curator")
+        table = desk.table(request)
+        places = enumerate(body.predictions, start=1)
+        table.check_predictions(
+            [Prediction(one.statement, (), (), one.expected, f"prediction {n}") for n, one in places]
+        )
+        return predictions_of(table)
 
     @router.get("/budget", summary="What is left; a curator and an auditor see on what it was spent")
     def budget(request: Request) -> Plain:
@@ -107,6 +117,12 @@ def statements(desk: Desk) -> APIRouter:
         return {"accounts": [write_account(one) for one in table.session.accounts]}
 
     return router
+
+
+def predictions_of(table: ServedTable) -> Plain:
+    """What is expected to be asked, as the ledger was begun with it."""
+    declared = table.config.stream.declared
+    return {"predictions": [{"statement": one.text, "expected": one.expected} for one in declared]}
 
 
 def raised(table: ServedTable, who: Any, body: RaiseBody) -> None:
