@@ -61,6 +61,26 @@ def test_it_is_taken_where_its_worst_ratio_is_less() -> None:
     assert not pure(74, 0.2)  # Gaussian noise has hardly less μ than ε
 
 
+def test_without_an_order_of_cells_it_is_counts() -> None:
+    """Nobody asks for prefixes or ranges of countries."""
+    countries = lp.Domain(country=lp.Categories([f"c{n}" for n in range(42)]))
+    ages = lp.Domain(age=lp.Integers(1, 42))
+    for predicted in (0, 5):
+        rows = []
+        for domain in (countries, ages):
+            (name,) = domain.names
+            sets = [
+                Query(domain, {name: np.arange(42) % k == 0}, np.array([0, 1]))
+                for k in range(2, 2 + predicted)
+            ]
+            grant = policy_named("primm", Setting(domain, lp.Budget(1, 1e-3), 100, tuple(sets))).due()
+            assert grant is not None
+            assert isinstance(grant.charge, CellCharge)
+            assert grant.charge.pure
+            rows.append(grant.measurement.draws)
+        assert rows[0] == 42 < rows[1]
+
+
 def test_it_is_one_release_of_the_whole_epsilon() -> None:
     ledger = MemoryLedger()
     session = opened(ledger=ledger)

@@ -14,12 +14,14 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.measure import best_row
+from laprasdp.policy.kinds import is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
 from laprasdp.strategy.optimize import optimize_gram
 from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
 MIXTURE = ("random", "point", "prefix", "range")
+_WITHOUT_ORDER = MIXTURE[:2]  # of categories nobody asks for prefixes or ranges
 _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first release
 _QUICK = 200  # up to so many cells a design takes well under a second, and tries more
 _MOSTLY = 0.6  # overlap from which on a design trusts the predictions more than later batches need it to
@@ -235,7 +237,8 @@ def _kinds(domain: Domain, predicted: Predicted, overlap: float | None) -> list[
     if predicted and overlap != 0:
         found.append((predicted.vectors.T * predicted.importance) @ predicted.vectors)
     if not predicted or overlap != 1:
-        found += [cell_moment(domain, family) for family in MIXTURE]
+        ordered = any(is_ordered(domain, axis) and size > 2 for axis, size in enumerate(domain.shape))
+        found += [cell_moment(domain, family) for family in (MIXTURE if ordered else _WITHOUT_ORDER)]
     return found
 
 
@@ -262,7 +265,7 @@ def _balanced(
     Each part is divided by the deviation that it has, so that absolute errors count, and the more what is far
     from the best for it is.
     """
-    own = 1 if len(kinds) % len(MIXTURE) else 0  # the predicted queries
+    own = int(bool(predicted) and overlap != 0)  # the predicted queries
     trust = 0.0 if not own else 0.5 if overlap is None else min(overlap, 1 - 1e-4)
     cells, others = len(kinds[0]), len(kinds) - own
     parts = np.array([trust] * own + [(1 - trust) / max(others, 1)] * others)
