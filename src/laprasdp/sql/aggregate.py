@@ -146,7 +146,8 @@ def _summand(node: Node, scope: Scope) -> Leaf:
         attribute = column.attribute
         if not isinstance(attribute, Integers | Booleans):
             raise UnsupportedQuery(
-                f"{clip(column.name)}: SUM is for integers and booleans, not for {attribute.kind}"
+                f"{clip(column.name)}: SUM is for integers, reals and booleans, not for {attribute.kind}; "
+                "ask for COUNT(*) with GROUP BY, or have it declared as one of these"
             )
         start = attribute.min if isinstance(attribute, Integers) else 0
         if max(abs(start), abs(start + attribute.values - 1)) > MAX_WEIGHT:

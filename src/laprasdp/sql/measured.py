@@ -292,7 +292,8 @@ def _fractions(values: pa.Array, shown: str) -> list[Fraction | None]:
         else:
             raise UnsupportedQuery(
                 f"{shown}: it takes numbers, {clip(str(one), 40)} is none; ask for COUNT(*) with GROUP BY "
-                "or make it one: a date by subtracting another, a bin by what is the same on all of it"
+                "or make it one: a date by subtracting another, a bin by what is the same on all of it; sums "
+                "and averages are of integers and reals"
             )
     return found
 

@@ -81,6 +81,7 @@ _ENDLESS = 2**62
 CLOCK = frozenset(
     ("now", "today", "current_date", "current_time", "current_timestamp", "get_current_timestamp")
 )
+CHANCE = frozenset(("random", "setseed", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"))
 CLASSES = frozenset(
     ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST")
 )
@@ -187,6 +188,8 @@ def unknown_function(name: str) -> UnsupportedQuery:
     """The refusal of a function that is not listed."""
     if name in CLOCK:
         return UnsupportedQuery(f"{clip(name)} hangs on the clock, not on a row; write the date itself")
+    if name in CHANCE:
+        return UnsupportedQuery(f"{clip(name)} is a function of chance; leave it out, or order by a key")
     near = nearest(name, sorted(FUNCTIONS))
     hint = f"did you mean {near}?" if near else "the page 'What may be asked' lists those that are"
     return UnsupportedQuery(f"the function {clip(name)} is not supported here; {hint}")

@@ -58,6 +58,7 @@ _ODD = re.compile(
 _PREFIX = re.compile(r"(?<!\w)\w\Z")
 _WORD = re.compile(r"\s*([^\W\d]\w*|\()")
 _JOIN = re.compile(r"\b(?:STRAIGHT_)?JOIN\b", re.IGNORECASE)
+_TOP = re.compile(r"\s*SELECT\s+TOP\b", re.IGNORECASE)
 _STRING_AFTER = re.compile(r"\b(?:DISTINCT\s+FROM|(FROM|AS))\s*'", re.IGNORECASE)
 
 
@@ -310,4 +311,5 @@ def _cannot_read(error: errors.ParseError, code: str) -> QuerySyntaxError:
     elif match := re.fullmatch(r"Found multiple '([A-Z ]+)' clauses", said):
         what = f"{match[1]} is given twice"
     place = f" at {clip(near, 40)}" if near.strip() else " at its end"
-    return QuerySyntaxError(f"line {line}, column {column}: {what}{place}")
+    hint = "; instead of TOP write LIMIT at the end" if _TOP.match(code) else ""
+    return QuerySyntaxError(f"line {line}, column {column}: {what}{place}{hint}")
