@@ -283,6 +283,18 @@ def test_what_was_spent_before_the_stream_tells_nothing_of_persons() -> None:
             session.ask("SELECT COUNT(DISTINCT who) FROM t")
 
 
+def test_a_table_of_few_cells_keeps_budget_for_persons_where_that_is_declared() -> None:
+    domain = lp.Domain(age=lp.Integers(18, 49), state=lp.Categories(["CA", "NY", "TX"]))
+    session = open_session(TABLE, domain, budget=LOUD, horizon=4, name="t", unit=UNIT, release="gaussian")
+    for text in (STATEMENTS[0], STATEMENTS[3], STATEMENTS[8]):
+        price = session.price(text)
+        answer = session.ask(text)
+        assert answer.charge == price.charge > 0
+    people = len(set(TABLE["who"].to_pylist()))
+    found = session.ask(STATEMENTS[0])[0]["count(DISTINCT who)"]
+    assert abs(found.value - people) < 8 * found.std
+
+
 def test_persons_are_not_predicted() -> None:
     given: dict[str, Any] = {"budget": LOUD, "horizon": 9, "name": "t", "unit": UNIT}
     session = open_session(TABLE, WIDE, predictions=[STATEMENTS[2]], **given)

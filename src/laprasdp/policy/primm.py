@@ -184,6 +184,8 @@ class Primm(Policy):
     def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
         persons, queries = parted(queries)
         latest = {query: self.latest(query) for query in persons}
+        if not len(queries):
+            return latest
         for query, found in zip(queries, self.belief.estimates(queries), strict=True):
             if found is None:
                 raise BudgetExhausted("nothing is left to measure this with")
