@@ -65,7 +65,7 @@ class Fits:
         places = [k for k, one in enumerate(estimates) if one is not None and one.fitted is None]
         if not places:
             return estimates
-        shown = list(estimates)
+        shown, whole = list(estimates), queries.whole if isinstance(queries, Groups) else None
         known = [one for one in estimates if one is not None and one.fitted is None]
         found: list[float | None] = [None] * len(known)
         rows = [k for k, place in enumerate(places) if not is_of_persons(queries, place)]
@@ -77,7 +77,7 @@ class Fits:
         except (ArithmeticError, ValueError, np.linalg.LinAlgError):
             found = [None] * len(known)
         for place, one, value in zip(places, known, found, strict=True):
-            signed = int(queries[place].weights.min()) < 0
+            signed = int((queries[place] if whole is None else whole).weights.min()) < 0
             shown[place] = replace(one, fitted=within(one, value, signed=signed))
         return tuple(shown)
 
