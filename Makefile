@@ -11,7 +11,8 @@ test: check
 
 # The tests on a real Spark cluster, beside the gate; without Java they are skipped, and say so.
 test-spark: .venv java
-	LAPRAS_SPARK=1 $(BIN)/python -m pytest tests/test_spark.py tests/test_engine.py
+	LAPRAS_SPARK=1 $(BIN)/python -m pytest tests/test_spark.py tests/test_engine.py tests/test_engine_statements.py
+	LAPRAS_SPARK=1 $(BIN)/python -m pytest tests/test_pages.py -k spark
 
 java:
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from postgres import Server
+from spark import Cluster
 
 import laprasdp as lp
 
@@ -19,7 +20,7 @@ import pages  # noqa: E402
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for part in ("tutorials", "how-to", "explanation") for page in DOCS.glob(f"{part}/*.md"))
-NEEDS_POSTGRES = {"postgresql"}
+NEEDS_POSTGRES, NEEDS_SPARK = {"postgresql"}, {"spark"}
 
 
 @pytest.fixture
@@ -32,10 +33,15 @@ def clinic(postgres: Server) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
-def test_what_a_page_shows_is_what_comes_of_it(page: Path, request: pytest.FixtureRequest) -> None:
+def test_what_a_page_shows_is_what_comes_of_it(
+    page: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     names = {}
     if page.stem in NEEDS_POSTGRES:
         names = {"postgresql://postgres@db.example/clinic": request.getfixturevalue("clinic")}
+    if page.stem in NEEDS_SPARK:
+        cluster: Cluster = request.getfixturevalue("cluster")
+        names = {"spark://spark.example:7077": cluster.master, "/data/clinic": str(tmp_path)}
     faults, _ = pages.run(page, names)
     assert not faults, "\n".join(faults)
 

@@ -15,9 +15,11 @@ import pyarrow.parquet
 import pytest
 from sources import as_dict
 
+from laprasdp.cli.show import opening
 from laprasdp.data import schema
 from laprasdp.data.duckdb import DuckDBTable
 from laprasdp.data.parquet import read_whole
+from laprasdp.data.patience import watcher
 from laprasdp.data.schema import open_source
 from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
@@ -265,3 +267,16 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^t\.parquet cannot be read to its end") as caught:
         DuckDBTable(path, Domain(v=Categories(["a"], other=True)))
     assert "secret" not in str(caught.value)
+
+
+def test_a_terminal_shows_which_share_is_read(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    with opening():
+        assert watcher.get() is None  # nobody would see it
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with opening():
+        told = watcher.get()
+        assert told is not None
+        for share in (None, 0.0, 0.5, 1.0):
+            told(share)
+    assert watcher.get() is None
+    assert "opening the table" in capsys.readouterr().err

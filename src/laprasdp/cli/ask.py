@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from laprasdp.cli.printing import REASONS, Format, Post, fitting, writer
+from laprasdp.cli.show import opening, records, say, what_is_left
 from laprasdp.cli.show import price as charged
-from laprasdp.cli.show import progress, records, say, what_is_left
 from laprasdp.config import read_config
 from laprasdp.errors import QuerySyntaxError
 from laprasdp.stream.price import Price
@@ -60,7 +60,7 @@ def ask(
     wish |= {} if std is None else {"max_std": std}
     settings, post = fitting(read_config(config), post)
     settings.kept()  # without one, every question would have the whole budget
-    with progress("opening the table"):
+    with opening():
         session = settings.open()
     if priced:
         price = session.price(statement, **wish)

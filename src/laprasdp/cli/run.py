@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from laprasdp.cli.ask import at_std
 from laprasdp.cli.printing import Format, Post, Write, fitting, members, writer
-from laprasdp.cli.show import progress, refusal, say, what_is_left
+from laprasdp.cli.show import opening, progress, refusal, say, what_is_left
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError, LaprasError, QuerySyntaxError
 from laprasdp.sql.statements import Fragment, split
@@ -28,7 +28,7 @@ def run(
     """Answer the statements of `file`; the exit code is 1 if any was refused."""
     settings, post = fitting(read_config(config), post)
     with _opened(file) as lines:
-        with progress("opening the table"):
+        with opening():
             session = settings.open()
         session.admit(analyst)
         if settings.ledger is None and not settings.public:

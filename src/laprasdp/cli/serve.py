@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laprasdp.cli.show import progress, say
+from laprasdp.cli.show import opening, say
 from laprasdp.config import read_config
 from laprasdp.errors import ConfigError
 
@@ -53,7 +53,7 @@ def serve(paths: Sequence[Path], *, demo: bool, **given: Any) -> int:
             print(serving_what, flush=True)
             running.run_workers(paths, serving, [socket])
             return 0
-        with progress("opening the table"):
+        with opening():
             desk = running.opened(configs, serving)
         print(serving_what, flush=True)
         running.log_to(sys.stderr)

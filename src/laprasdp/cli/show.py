@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from laprasdp.data.patience import watcher
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -100,6 +102,30 @@ def budget_line(of: Account | Spending) -> str:
         line += f" ({of.unit} = {spent:.4g} of {total:.4g})"
     left = remaining / total if total else 0.0
     return f"{line} at δ = {of.budget.delta:g}; {left:.0%} of the budget remains"
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Which share of a table is read, where its engine says so; on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("opening the table"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def told(share: float | None) -> None:
+            if share is not None:
+                bars.update(task, total=1.0, completed=share)
+
+        token = watcher.set(told)
+        try:
+            yield
+        finally:
+            watcher.reset(token)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from laprasdp.data.column import Column
 from laprasdp.data.duckdb_words import DUCKDB, create_list, joined
 from laprasdp.data.levels import Level
 from laprasdp.data.memory import level_type
-from laprasdp.data.patience import awaited
+from laprasdp.data.patience import awaited, watcher
 from laprasdp.data.persons import first_rows
 from laprasdp.data.scan import Declared, Scan
 from laprasdp.data.schema import Relation
@@ -94,6 +94,10 @@ class DuckDBEngine:
         for first in range(0, _SHARES, step):
             yield first, min(first + step, _SHARES) - 1
 
+    def _share(self) -> float | None:
+        done = self._source.connection.query_progress()
+        return done / 100 if done >= 0 else None
+
     def close(self) -> None:
         """Leave the source; closing twice does nothing."""
         self._source.close()
@@ -111,6 +115,8 @@ class DuckDBEngine:
         for i, read in enumerate(scan.attributes):
             if (lookup := _level(read).lookup) is not None:
                 create_list(connection, lookup, f"list{i}")
+        if watcher.get() is not None:
+            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         rows = _rows(scan).subquery("r")
         if scan.person is None:
             counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
@@ -120,19 +126,20 @@ class DuckDBEngine:
             counted = exp.select("*", share.as_("share")).from_(rows).where("who IS NOT NULL")
             counted = counted.where(*(f"{level} IS NOT NULL" for level in levels))
 
-        def insert(part: exp.Expr) -> None:
+        def insert(part: exp.Expr, share: Callable[[], float | None] | None) -> None:
             once = any(column.is_text for column in columns)  # what a text spells is found out once
             into = counted.with_("s", as_=_values(scan).from_(part), materialized=once).sql("duckdb")
-            awaited(partial(connection.execute, "INSERT INTO kept " + into), connection.interrupt)
+            insertion = partial(connection.execute, "INSERT INTO kept " + into)
+            awaited(insertion, connection.interrupt, share=share)
 
         if (whole := self._source.whole(columns)) is not None:
             try:
-                insert(whole)
+                insert(whole, self._share)
                 return
             except duckdb.Error:  # nothing is kept of it: Arrow reads all rows, part by part
                 pass
         for part in self._source.scans(columns):
-            insert(part)
+            insert(part, self._share if self._source.batches is None else None)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
