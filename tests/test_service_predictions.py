@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +61,23 @@ def test_what_cannot_be_asked_cannot_be_predicted(office: Office) -> None:
 def test_the_plan_says_that_they_stay(office: Office) -> None:
     office.client.post("/sign-in", data={"token": office.tokens["cleo"]})
     assert "nobody can change them here" in office.client.get("/d/t/plan").text
+
+
+def test_nobody_waits_while_a_plan_is_made(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, begun, end = office.desk.tables["t"], threading.Event(), threading.Event()
+
+    def slow(*_: object, **__: object) -> Any:
+        begun.set()
+        end.wait(60)
+        raise RuntimeError("it is stopped")
+
+    monkeypatch.setattr("laprasdp.service.served.make_plan", slow)
+    with ThreadPoolExecutor(1) as pool:
+        planning = pool.submit(table.curve)
+        assert begun.wait(60)
+        office.send("cleo", "PATCH", "principals/ben", json={"cap": 0.25})
+        assert office.ask("ben", COUNT).status_code == 200
+        assert len(office.get("ben", "answers").json()["answers"]) == 1
+        assert not planning.done()
+        end.set()
+        assert isinstance(planning.exception(), RuntimeError)

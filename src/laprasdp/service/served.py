@@ -61,7 +61,7 @@ class ServedTable:
         self._caps = self._wanted(config.caps, recorded.budget.epsilon)
         self.config = replace(recorded, caps=self._caps)
         self.session: Asking = self.config.open()
-        self._lock = threading.RLock()
+        self._lock, self._planning = threading.RLock(), threading.RLock()  # nobody waits for a plan
         self._journals: dict[str | None, Journal] = {}
         self._kept: dict[str, tuple[Any, Any]] = {}
 
@@ -203,7 +203,7 @@ class ServedTable:
         return {**before, **{one.name: one.cap or most for one in asking}}
 
     def _once(self, name: str, at: Any, work: Any) -> Any:
-        with self._lock:
+        with self._planning:
             if name not in self._kept or self._kept[name][0] != at:
                 self._kept[name] = (at, work())
             return self._kept[name][1]
