@@ -50,7 +50,7 @@ pygments_style = "tango"
 
 def setup(app: Any) -> None:
     """Blocks that only this site has: statements that are refused, tables of text, drawings in words."""
-    for name in ("refused", "derived"):
+    for name in ("refused", "derived", "persons"):
         app.add_lexer(name, SqlLexer)
     for name in ("csv", "mermaid"):
         app.add_lexer(name, TextLexer)
