@@ -96,7 +96,7 @@ def walk(url: str, tokens: dict[str, str], out: Path) -> None:
         ask(ben, "SELECT COUNT(*) FROM flights WHERE ARR_DELAY IS NULL")
         cleo = enter("cleo")
         cleo.click("text=Work it out")
-        cleo.wait_for_selector("#rest p", timeout=300_000)
+        cleo.wait_for_selector("#rest table", timeout=300_000)
         draw(cleo, out / "budget.png")
         cleo.click("nav >> text=People")
         draw(cleo, out / "people.png")
