@@ -18,6 +18,7 @@ epsilon = 1.0
 delta = 1e-6
 [stream]
 horizon = 10
+release = "gaussian"
 predictions = ["SELECT COUNT(*) FROM t"]
 [domain.n]
 type = "integers"

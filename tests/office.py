@@ -29,6 +29,7 @@ epsilon = 1.0
 delta = 1e-6
 [stream]
 horizon = 10
+release = "gaussian"
 predictions = ["SELECT COUNT(*) FROM t"]
 [ledger]
 file = "t.ledger"
