@@ -173,7 +173,7 @@ def test_groups_of_known_joint_covariance_keep_their_sum() -> None:
     assert grouped([8.0, -2.0], [2.0, 2.0]).consistent() == (8.0, 0.0)
 
 
-def opened(policy: str, *predictions: str) -> lp.Session:
+def opened(policy: str, *predictions: str, **more: Any) -> lp.Session:
     return lp.open_session(
         MemoryTable(DOMAIN, COUNTS),
         DOMAIN,
@@ -181,6 +181,7 @@ def opened(policy: str, *predictions: str) -> lp.Session:
         horizon=20,
         policy=policy,
         predictions=list(predictions),
+        **more,
     )
 
 
@@ -217,7 +218,7 @@ def test_a_total_that_nobody_asked_for_is_not_measured() -> None:
 
 
 def test_the_belief_of_primm_gives_a_joint_covariance_while_it_is_the_present_one() -> None:
-    session = opened("primm")
+    session = opened("primm", release="gaussian")
     groups = session.ask("SELECT age, COUNT(*) FROM t WHERE age < 4 GROUP BY age")
     assert isinstance(groups, GroupedAnswer)
     joint = groups.covariance

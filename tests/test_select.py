@@ -152,7 +152,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM t WHERE w > 15": "cuts the bin",
     "SELECT COUNT(*) FROM t WHERE w // 4 = 1": "cuts w between 0 and 10",
     "SELECT COUNT(*) FROM t WHERE CAST(s AS INTEGER) = 1": "fails on a declared value.*TRY_CAST",
-    "SELECT COUNT(*) FROM t WHERE random() < 0.5": "the function random",
+    "SELECT COUNT(*) FROM t WHERE random() < 0.5": "random is a function of chance",
     "SELECT COUNT(*) FROM t WHERE d < current_date": "no column current_date|current_date",
     "SELECT s, a, COUNT(*) FROM t GROUP BY s": "GROUP BY",
     "SELECT COUNT(*) // 2 FROM t": "whole numbers",

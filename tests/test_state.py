@@ -101,8 +101,8 @@ def test_a_raise_lets_a_stream_go_on_that_had_ended(policy: str) -> None:
     assert session.remaining > left
     fresh = "SELECT COUNT(*) FROM t WHERE age IN (2, 5)"
     answer = session.ask(fresh)
-    assert answer.source == "measured"
-    assert session.spent <= MORE.mu**2
+    assert answer.source == ("background" if policy == "primm" else "measured")  # a raise is released at once
+    assert before < session.spent <= MORE.mu**2
     for statement, old in shown.items():
         again = session.ask(statement)
         assert (again.value, again.charge) == (old.value, 0)

@@ -110,7 +110,7 @@ def optimize_p_identity(
     >>> found = optimize_p_identity(prefixes.T @ prefixes)
     >>> bool(np.isclose(found.strategy.sum(axis=0), 1).all())
     True
-    >>> found.value(prefixes.T @ prefixes) < 0.6 * np.trace(prefixes.T @ prefixes)
+    >>> bool(found.value(prefixes.T @ prefixes) < 0.6 * np.trace(prefixes.T @ prefixes))
     True
     """
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not np.isfinite(gram).all():
