@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from draw import MemoryTable
 
@@ -104,6 +105,39 @@ def stronger(entries):
 def other_answer(entries):
     replies = [entry for entry in entries if entry["kind"] == "reply"]
     replies[2]["answers"][0]["value"] += 1
+
+
+def fewer(entries):
+    charge = next(entry["charge"] for entry in entries if "persons" in json.dumps(entry.get("measurement")))
+    if "amounts" in charge:
+        charge["amounts"]["weights"] = [value - 1 for value in charge["amounts"]["weights"]]
+    else:
+        charge["epsilon"] -= 10**6  # its noise is in whole steps, which a unit is no part of
+
+
+@pytest.mark.parametrize("policy", ["primm", "smooth-cache", "independent", "laplace"])
+def test_counts_of_persons_are_worked_out_again(policy, tmp_path):
+    """Also where their groups are charged by the rows a person has, and not by their number."""
+    rng = np.random.default_rng(3)
+    columns = {"who": rng.integers(0, 300, 900), "age": rng.integers(0, 8, 900)}
+    columns["Sex"] = rng.choice(list("fm"), 900)
+    settings = {"policy": policy, "release": "gaussian", "unit": lp.PrivacyUnit("who", 3), "horizon": 6}
+    settings |= {"accounting": "basic"} if policy == "laplace" else {}
+    ledger = SQLLedger(tmp_path / "some.ledger")
+    session = open_session(
+        pa.table(columns), SMALL, budget=lp.Budget(1.0, 1e-6), name="t", ledger=ledger, **settings
+    )
+    for text in ("WHERE age < 3", "GROUP BY Sex", "GROUP BY age", "WHERE age < 3"):
+        session.ask(f"SELECT COUNT(DISTINCT who), COUNT(*) FROM t {text}")
+        session.ask(f"SELECT COUNT(DISTINCT who) FROM t {text}")
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(line + "\n" for line in ledger.lines()))
+    assert verify(ledger) == []
+    assert replay(path).returncode == 0
+    rewritten(path, fewer)
+    done = replay(path)
+    assert done.returncode == 1
+    assert "its charge is not what" in done.stdout or "too small for its charge" in done.stdout
 
 
 def lost(entries):

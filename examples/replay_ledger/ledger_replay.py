@@ -1,6 +1,5 @@
 """One ledger, gone through entry by entry: what of each does not follow from those before it."""
 
-import itertools
 import math
 import re
 from fractions import Fraction
@@ -18,13 +17,12 @@ from ledger_forms import (
     joint,
     matrix,
     noise_law,
-    norm,
-    simplest,
     steps,
     wants,
     whole,
     whole_noise,
 )
+from ledger_meaning import Meaning
 
 
 def joined(old, new):
@@ -37,12 +35,11 @@ def joined(old, new):
     return (1 - share) * old[0] + share * new[0], variance, law, parts
 
 
-class Replay:
+class Replay(Meaning):
     def __init__(self, settings):
-        self.names = [name for name, _ in settings["domain"]]
-        self.basic, self.rows = settings["accounting"] == "basic", settings["unit"]["max_rows"]
-        self.pays, self.policy = settings["reading"]["repeats"] == "pay", settings["policy"]
-        self.horizon, self.levels = settings["horizon"], {}
+        super().__init__(settings)
+        self.basic, self.policy = settings["accounting"] == "basic", settings["policy"]
+        self.pays, self.horizon = settings["reading"]["repeats"] == "pay", settings["horizon"]
         self.budget, self.shown, self.owed, self.draws = settings["budget"], {}, False, 0
         self.fresh = {}  # answers of the queries that the last release measured one by one
         self.spent = Function({}, [], [0])  # units of μ² on each cell
@@ -87,52 +84,6 @@ class Replay:
             yield from self.raised(entry)
         else:
             self.asked(entry)
-
-    def asked(self, form):
-        """What is asked, each query as the only function of its meaning."""
-        if "groups" in form:
-            return self.cut(form["groups"])[0]
-        return list(map(self.canonical, form["queries"]))
-
-    def cut(self, form):
-        """The groups of a whole, and the sum of them."""
-        wants(form, "cut")
-        whole, sizes = self.canonical(form["whole"]), dict(zip(form["by"], form["levels"], strict=True))
-        places, count = integers(form["places"]), math.prod(sizes.values())
-        if not sizes or form["by"] != [name for name in self.names if name in sizes]:
-            raise ValueError("groups are made of attributes in the order of the domain")
-        if any(type(size) is not int or size != self.levels.setdefault(name, size) or size < 1
-               for name, size in sizes.items()):  # fmt: skip
-            raise ValueError("an attribute has another number of levels")
-        if not places or len(set(places)) < len(places) or not 0 <= min(places) <= max(places) < count:
-            raise ValueError("a group is none, or is given twice")
-        chosen, mask = [], [0] * count
-        for place in places:
-            mask[place] = 1
-            chosen.append(self.group(whole, sizes, place))
-        every = simplest(Function({name: list(range(sizes[name])) for name in sizes}, form["levels"], mask))
-        classes, shape, cells = joint([whole, every])
-        if math.prod(shape) > CLASSES:  # then those that are left out are charged, too
-            return chosen, whole
-        return chosen, Function(classes, shape, [whole.at(cell) * every.at(cell) for cell in cells])
-
-    def group(self, whole, sizes, place):
-        """What the whole counts where all levels are those of one place."""
-        own, classes = {}, {}
-        for name in reversed(sizes):
-            place, own[name] = divmod(place, sizes[name])
-        for name in self.names:
-            if sizes.get(name, 1) > 1:
-                classes[name] = [int(level == own[name]) for level in range(sizes[name])]
-            elif name in whole.classes and name not in sizes:
-                classes[name] = whole.classes[name]
-        shape = [max(labels) + 1 for labels in classes.values()]
-        first = [[labels.index(kind) for kind in range(size)] for labels, size in
-                 zip(classes.values(), shape, strict=True)]  # fmt: skip
-        cells = (dict(zip(classes, cell, strict=True)) for cell in itertools.product(*first))
-        inside = [own | cell if all(cell[name] == own[name] for name in cell.keys() & own.keys()) else None
-                  for cell in cells]  # fmt: skip
-        return simplest(Function(classes, shape, [whole.at(cell) if cell else 0 for cell in inside]))
 
     def reply(self, entry, measured):
         """Each answer is possible, is the one given before, and is what was measured if that is one row."""
@@ -196,18 +147,6 @@ class Replay:
         if old != self.budget or min(more) < 0 or not max(more) > 0 or not new["delta"] < 1:
             yield "it is no raise of the budget"
         self.budget = new
-
-    def canonical(self, form):
-        """A query; no other form of it has the same meaning."""
-        query = self.function(form)
-        for axis, labels in enumerate(query.classes.values()):
-            inner, slices = math.prod(query.shape[axis + 1 :]), [[] for _ in range(query.shape[axis])]
-            for place, weight in enumerate(query.weights):
-                slices[place // inner % len(slices)].append(weight)
-            first = list(dict.fromkeys(labels)) == list(range(len(slices)))  # numbered as they appear
-            if not first or not 1 < len(slices) == len(set(map(tuple, slices))):
-                raise ValueError("a query is not written as the only one of its meaning")
-        return query
 
     def release(self, entry):
         charge, measurement = entry["charge"], entry["measurement"]
@@ -334,21 +273,6 @@ class Replay:
         whole_sum = amounts[0] + max(spent)
         return len(set(amounts)) == 1 and self.within(whole_sum) and not self.within(whole_sum + 10**5)
 
-    def function(self, form):
-        wants(form, "function", *(["persons"] if "persons" in form else []))
-        classes = {name: integers(form["classes"][name]) for name in self.names if name in form["classes"]}
-        shape, weights = form["shape"], integers(form["weights"])
-        for (name, labels), size in zip(classes.items(), shape, strict=True):
-            if len(labels) != self.levels.setdefault(name, len(labels)):
-                raise ValueError(f"{name} has another number of levels")
-            if not 0 <= min(labels) <= max(labels) < size:
-                raise ValueError(f"a class of {name} has no weight")
-        if len(classes) != len(form["classes"]) or len(weights) != math.prod(map(whole, shape)):
-            raise ValueError("a function of the cells has another shape")
-        if "persons" in form and not (form["persons"] and set(weights) <= {0, 1}):
-            raise ValueError("a person counts once or not at all")
-        return Function(classes, shape, weights, "persons" in form)
-
     def add(self, amounts):
         classes, shape, cells = joint([self.spent, amounts])
         if math.prod(shape) > CLASSES:
@@ -369,64 +293,6 @@ class Replay:
         """Whether so many units of μ² are in the budget."""
         spendable = self.budget["delta"] * (1 - 1e-12) * (1 + 1e-9)
         return units < 1 or delta_of(self.budget["epsilon"], math.sqrt(units / 2**40)) <= spendable
-
-    def columns(self, measurement, *others):
-        """(cell, column of what is measured there) for each combination that anything tells apart."""
-        if "groups" in measurement:
-            queries = [self.cut(measurement["groups"])[1]]
-        else:
-            queries = [self.function(query) for query in measurement["queries"]]
-        rows = matrix(measurement["matrix"]) if "matrix" in measurement else None
-        multiple, known = whole(measurement.get("multiple", 1)), {}
-        for cell in joint([*queries, *others])[2]:
-            column = tuple(query.at(cell) for query in queries)
-            if column not in known:
-                product = [sum(map(int.__mul__, row, column)) for row in rows] if rows else column
-                known[column] = [value * multiple for value in product]
-            yield cell, known[column]
-
-    def costs(self, measurement, *others):
-        """(cell, units of μ² that the measurement costs there)."""
-        factor = Fraction(self.rows**2 * 2**40, 4 ** measurement["bits"])
-        if "limit" in measurement or "drawn" in measurement:  # the latter was charged before
-            for cell in joint(others)[2]:
-                yield cell, math.ceil(int(measurement.get("limit", 0)) * factor)
-            return
-        if "sets" not in measurement:
-            for cell, rows, persons in self.parted(measurement, *others):
-                once = Fraction(persons * whole(measurement.get("multiple", 1)) ** 2, self.rows**2)
-                yield cell, math.ceil((norm(rows) + once) * factor)
-            return
-        squares = {
-            name: sum(max(map(norm, zip(*rows, strict=True))) for rows in depths(form))
-            for name, form in measurement["factors"].items()
-        }
-        each = [math.prod(squares[name] for name in names) for names in measurement["sets"]]
-        bound = sum(c * c * s for c, s in zip(integers(measurement["multipliers"]), each, strict=True))
-        for cell in joint(others)[2]:
-            yield cell, math.ceil(bound * factor)
-
-    def parted(self, measurement, *others):
-        """(cell, column of what counts rows, times that one person is charged for) as in `columns`."""
-        flags = ["persons" in query for query in measurement.get("queries", ())]
-        if not any(flags):
-            yield from ((cell, column, 0) for cell, column in self.columns(measurement, *others))
-            return
-        found = [
-            (cell, [one for one, flag in zip(column, flags, strict=True) if not flag],
-             sum(one != 0 for one, flag in zip(column, flags, strict=True) if flag))
-            for cell, column in self.columns(measurement, *others)
-        ]  # fmt: skip
-        most, all_of = self.rows * max(persons for *_, persons in found), sum(flags)
-        for cell, rows, persons in found:
-            yield cell, rows, all_of if all_of < most else self.rows * persons
-
-    def laplace(self, measurement):
-        """ε of a release with Laplace noise."""
-        found = list(self.parted(measurement))
-        most = self.rows * max(sum(map(abs, rows)) for _, rows, _ in found)
-        persons = max(persons for *_, persons in found) * whole(measurement.get("multiple", 1))
-        return (most + persons) / steps(measurement)
 
     def bought(self, charge, measurement):
         """Whether (ε, δ) of a charge pays for its noise, under basic accounting."""
