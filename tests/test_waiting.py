@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import signal
 import sqlite3
 import threading
 import time
@@ -123,6 +126,46 @@ def test_whoever_waits_too_long_behind_another_is_told(file: Path, writer: sqlit
     writer.rollback()
     thread.join(10)
     assert first.in_transaction
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_nobody_waits_for_a_child_that_has_the_place(file: Path, writer: sqlite3.Connection) -> None:
+    """A process that forks while it is first, and goes on, leaves nobody behind its child."""
+    first, second = connected(file), connected(file)
+    children: list[int] = []
+
+    def fork() -> None:
+        if not (child := os.fork()):
+            time.sleep(60)
+            os._exit(0)
+        children.append(child)
+        writer.rollback()
+
+    try:
+        with meanwhile(fork):
+            begin_writing(first, 10)
+        threading.Timer(0.1, first.rollback).start()
+        start = time.monotonic()
+        begin_writing(second, 10)
+        assert time.monotonic() - start < 0.9  # less than one stands behind at most
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def test_nobody_stands_for_long_behind_whoever_does_not_go_on(
+    file: Path, writer: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_BEHIND", 0.05)
+    place = waiting._place(writer)
+    assert place is not None
+    fcntl.flock(place, fcntl.LOCK_EX)
+    threading.Timer(0.01, writer.rollback).start()
+    second = connected(file)
+    begin_writing(second, 10)
+    assert second.in_transaction
+    os.close(place)
 
 
 def _suppressed(driver: sqlite3.Connection, told: threading.Event) -> None:

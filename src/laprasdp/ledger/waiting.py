@@ -24,6 +24,7 @@ if sys.platform != "win32":  # where there is no such lock, and everybody asks S
 _WRITE = "BEGIN IMMEDIATE"
 _SOONEST, _LATEST = 0.0001, 0.001  # seconds between two attempts of whoever is first: ever longer
 _SHORTEST, _LONGEST = 0.0002, 0.003  # and between two looks of the others: shorter, the longer they wait
+_BEHIND = 1.0  # seconds that one stands behind others at most; then one asks SQLite, as the first does
 _MEANWHILE = ContextVar[Callable[[], object] | None]("meanwhile", default=None)
 
 
@@ -83,21 +84,22 @@ def _begun(driver: sqlite3.Connection) -> bool:
 
 @contextmanager
 def _first(driver: sqlite3.Connection, end: float) -> Iterator[None]:
-    """Stand behind those who came before, as long as there is time."""
+    """Stand behind those who came before, for a while: whoever is first may have been stopped."""
     place = _place(driver)
     if place is None or sys.platform == "win32":
         yield
         return
     try:
         start = time.monotonic()
-        while (now := time.monotonic()) < end:
+        while (now := time.monotonic()) < min(end, start + _BEHIND):
             with suppress(BlockingIOError):
                 fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             time.sleep(max(_SHORTEST, _LONGEST - (now - start) / 40))
         yield
     finally:
-        os.close(place)  # which gives the lock back
+        fcntl.flock(place, fcntl.LOCK_UN)  # to close it is not enough where a child has it, too
+        os.close(place)
 
 
 def _place(driver: sqlite3.Connection) -> int | None:
