@@ -32,6 +32,7 @@ def clinic(postgres: Server) -> Iterator[str]:
         server.execute("DROP DATABASE clinic WITH (FORCE)")
 
 
+@pytest.mark.filterwarnings("ignore:.*which is experimental:UserWarning")
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
 def test_what_a_page_shows_is_what_comes_of_it(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path

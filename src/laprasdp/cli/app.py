@@ -161,7 +161,7 @@ def init(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A Parquet, CSV, JSON or DuckDB file, postgresql://user@host/name, spark://… or sc://….",
+            help="A Parquet, CSV, JSON or DuckDB file, or postgresql://user@host/name, spark://… and so on.",
         ),
     ],
     name: Annotated[

@@ -42,7 +42,8 @@ class DuckDBEngine:
     Notes
     -----
     **Privacy.**  Guarantees what `Engine` asks.  The rows of a database are read by one statement; those of
-    every other source in parts, one after another, from one opened file or from a table in memory.  Levels
+    every other source in parts, one after another, from one opened file, one statement of another engine or
+    a table in memory; rows that it has counted together are of the same values.  Levels
     and persons of the rows are held in memory until they are counted.
     """
 
@@ -117,18 +118,23 @@ class DuckDBEngine:
                 create_list(connection, lookup, f"list{i}")
         if watcher.get() is not None:
             connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-        rows = _rows(scan).subquery("r")
+        is_counted = self._source.is_counted
+        rows = _rows(scan, is_counted=is_counted).subquery("r")
         if scan.person is None:
-            counted = exp.select(*levels, "COUNT(*) AS rows").from_(rows).group_by(*levels)
+            number = "SUM(rows) AS rows" if is_counted else "COUNT(*) AS rows"
+            counted = exp.select(*levels, number).from_(rows).group_by(*levels)
         else:
             columns.append(scan.person)
             share = exp.func("hash", exp.column("who")) % exp.Literal.number(_SHARES)
-            counted = exp.select("*", share.as_("share")).from_(rows).where("who IS NOT NULL")
-            counted = counted.where(*(f"{level} IS NOT NULL" for level in levels))
+            inside = ("who IS NOT NULL", *(f"{level} IS NOT NULL" for level in levels))
+            if is_counted:  # each row of a person by itself, since some of them may count
+                rows = exp.select("*", "UNNEST(RANGE(rows))").from_(rows).where(*inside).subquery("r")
+            counted = exp.select(*levels, "who", share.as_("share")).from_(rows).where(*inside)
 
         def insert(part: exp.Expr, share: Callable[[], float | None] | None) -> None:
             once = any(column.is_text for column in columns)  # what a text spells is found out once
-            into = counted.with_("s", as_=_values(scan).from_(part), materialized=once).sql("duckdb")
+            values = _values(scan, is_counted=is_counted).from_(part)
+            into = counted.with_("s", as_=values, materialized=once).sql("duckdb")
             insertion = partial(connection.execute, "INSERT INTO kept " + into)
             awaited(insertion, connection.interrupt, share=share)
 
@@ -153,7 +159,7 @@ class DuckDBEngine:
             raise DataError(f"{label} cannot be read to its end: is it damaged, or being written?") from None
 
 
-def _values(scan: Scan) -> exp.Select:
+def _values(scan: Scan, *, is_counted: bool) -> exp.Select:
     """From a part of the source: the values of the columns, texts as what they are declared to be."""
     parts: list[exp.Expr] = []
     for i, read in enumerate(scan.attributes):
@@ -161,6 +167,8 @@ def _values(scan: Scan) -> exp.Select:
         parts += [exp.alias_(value, f"v{i}"), exp.column(f"n{i}", "source")]
     if scan.person is not None:
         parts.append(exp.column(f"v{len(scan.attributes)}", "source"))
+    if is_counted:
+        parts.append(exp.column("rows", "source"))
     return exp.select(*parts)
 
 
@@ -168,8 +176,8 @@ def _level(read: Declared) -> Level:
     return read.level.even or read.level
 
 
-def _rows(scan: Scan) -> exp.Select:
-    """From ``s``, the values: the levels a0, a1, … and, with persons, who (a text)."""
+def _rows(scan: Scan, *, is_counted: bool) -> exp.Select:
+    """From ``s``, the values: the levels a0, a1, …; with persons, who (a text); if it is counted, rows."""
     rows = exp.select().from_("s")
     for i, read in enumerate(scan.attributes):
         names = {"value": exp.column(f"v{i}", "s"), "absent": exp.column(f"n{i}", "s")}
@@ -182,7 +190,7 @@ def _rows(scan: Scan) -> exp.Select:
         rows = rows.select(exp.cast(level, level_type(read.attribute), dialect="duckdb").as_(f"a{i}"))
     if scan.person is not None:
         rows = rows.select(DUCKDB["text"](exp.column(f"v{len(scan.attributes)}", "s")).as_("who"))
-    return rows
+    return rows.select(exp.column("rows", "s")) if is_counted else rows
 
 
 def _cells(scan: Scan, first: int, last: int) -> exp.Select:

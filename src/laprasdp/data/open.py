@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from laprasdp.data.spark_engine import SparkEngine
 
 _SPARK = ("spark", "sc")
-ADDRESSES = "postgresql://, spark:// or sc://"
+_IBIS = ("bigquery", "clickhouse", "snowflake", "trino")
+ADDRESSES = "postgresql://, spark://, sc://, bigquery://, clickhouse://, snowflake:// or trino://"
 
 
 def on_server(source: object) -> TypeGuard[str]:
-    """Whether a source is the address of a PostgreSQL server or of a Spark cluster, and no file."""
-    return isinstance(source, str) and _scheme(source) in (*SCHEMES, *_SPARK)
+    """Whether a source is the address of a server or of a cluster, and no file."""
+    return isinstance(source, str) and _scheme(source) in (*SCHEMES, *_SPARK, *_IBIS)
 
 
 def address(source: str) -> str:
     """The address of a server as it may be written to a file: without password or token."""
+    if _scheme(source) in _IBIS:
+        from laprasdp.data.ibis_source import without_secrets
+
+        return without_secrets(source)
     return source.partition(";")[0] if _scheme(source) in _SPARK else without_password(source)
 
 
@@ -62,7 +67,8 @@ def open_table(
     ----------
     source : path, address, or an Arrow, pandas or Polars table
         A file as `laprasdp.data.duckdb.DuckDBTable` takes it, ``postgresql://user@host:port/name``,
-        ``spark://host:port``, ``sc://host:port``, or a `SparkSession`.
+        ``spark://host:port``, ``sc://host:port`` or a `SparkSession`; or an address, a connection or a table
+        of Ibis, as `laprasdp.data.ibis.IbisTable` takes it.
     table, name, dialect
         As there.
     domain, unit, key, apart
@@ -77,7 +83,7 @@ def open_table(
     -----
     **Privacy.**  As `ScannedTable`.
     """
-    if not on_server(source) and not _is_session(source):
+    if not on_server(source) and not _is_session(source) and not _is_ibis(source):
         from laprasdp.data.duckdb import DuckDBTable
 
         return DuckDBTable(
@@ -89,6 +95,10 @@ def open_table(
         from laprasdp.data.spark import SparkTable
 
         return SparkTable(source, domain, table=table, name=name, unit=unit, key=key, apart=apart)
+    if _is_ibis(source):
+        from laprasdp.data.ibis import IbisTable
+
+        return IbisTable(source, domain, table=table, name=name, unit=unit, key=key, apart=apart)
     from laprasdp.data.postgres import PostgresTable
 
     return PostgresTable(str(source), domain, table=table, name=name, unit=unit, key=key, apart=apart)
@@ -110,6 +120,12 @@ def columns_of(
     DataError
         The source cannot be opened as a table.
     """
+    if _is_ibis(source):
+        from laprasdp.data.ibis_source import open_backend
+
+        opened = open_backend(source, table)
+        opened.close()
+        return [(column.name, column.type) for column in opened.columns]
     if not on_server(source) and not _is_session(source):
         from laprasdp.data.schema import columns
 
@@ -137,3 +153,9 @@ def _is_session(source: object) -> bool:
 
 def _is_spark(source: object) -> bool:
     return _is_session(source) or (isinstance(source, str) and _scheme(source) in _SPARK)
+
+
+def _is_ibis(source: object) -> bool:
+    if isinstance(source, str):
+        return _scheme(source) in _IBIS
+    return any(kind.__module__.startswith("ibis.") for kind in type(source).__mro__)

@@ -53,6 +53,8 @@ class Relation:
         Every record has names of its own, so a name that is asked for is a column.
     is_headed : bool
         The columns are named by the first line of a text file.
+    is_counted : bool
+        A row of `batches` stands for as many as its last array says.
     note : callable
         Is given line and reason of records that cannot be read.
     """
@@ -69,6 +71,7 @@ class Relation:
     whole: Callable[[Sequence[Column]], exp.Expr | None] = lambda columns: None
     has_any_key: bool = False
     is_headed: bool = False
+    is_counted: bool = False
     note: Callable[[Sequence[tuple[int, str]]], None] = lambda faults: None
 
     def scans(self, columns: Sequence[Column]) -> Iterator[exp.Expr]:
@@ -76,7 +79,8 @@ class Relation:
         What to put after FROM, for one part of the rows after another; it has to be read before the next.
 
         Each has columns ``v0``, ``n0``, ``v1``, …: the values of each of `columns`, and whether they are NULL
-        in the source.  A value that the engine cannot hold is NULL in the first and not in the second.
+        in the source.  A value that the engine cannot hold is NULL in the first and not in the second.  Where
+        the source `is_counted`, ``rows`` says how many rows each stands for.
         """
         if self.batches is None:
             assert self.table is not None
@@ -90,6 +94,8 @@ class Relation:
 
         for arrays in self.batches(columns):
             made: dict[str, Any] = {}
+            if self.is_counted:
+                *arrays, made["rows"] = arrays
             for i, (column, array) in enumerate(zip(columns, map(plain, arrays), strict=True)):
                 made[f"v{i}"] = text_of(array) if column.is_text else convertible(array)
                 made[f"n{i}"] = array.is_null()
@@ -295,14 +301,14 @@ def _read_json(opened: Relation, file: JSON) -> None:
 
 def _read_arrow(opened: Relation, table: ArrowColumns) -> None:
     opened.columns = tuple(
-        Column(name, "" if kind is None else _described(opened.connection, kind), i, is_text=kind is None)
+        Column(name, "" if kind is None else described(opened.connection, kind), i, is_text=kind is None)
         for i, (name, kind) in enumerate(zip(table.names, table.types, strict=True))
     )
     opened.batches = lambda columns: table.batches([column.place for column in columns])
 
 
-def _described(connection: duckdb.DuckDBPyConnection, kind: Any) -> str:
-    """DuckDB's name of an Arrow type; Arrow's own where DuckDB has none."""
+def described(connection: duckdb.DuckDBPyConnection, kind: Any) -> str:
+    """DuckDB's name of an Arrow type; Arrow's own where DuckDB has none, and a name that is given itself."""
     import pyarrow
 
     if isinstance(kind, str) or pyarrow.types.is_null(kind):

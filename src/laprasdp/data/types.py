@@ -21,13 +21,19 @@ def compared_as(opened: Relation, column: Column) -> str:
     """
     if opened.table is None or column.type != "VARCHAR":
         return column.type
-    names = exp.select(exp.column(column.name, quoted=True).as_("k")).from_(opened.table.copy())
+    plain = compares_plainly(opened.connection, opened.table, column.name)
+    return column.type if plain else "VARCHAR COLLATE"
+
+
+def compares_plainly(connection: duckdb.DuckDBPyConnection, table: exp.Expr, name: str) -> bool:
+    """Whether the texts of a column compare by their characters."""
+    names = exp.select(exp.column(name, quoted=True).as_("k")).from_(table.copy())
     asked = exp.select(exp.column("k").eq(exp.Literal.string("A"))).from_(names.subquery("n"))
-    opened.connection.execute("PRAGMA disable_optimizer")  # it would leave no trace of the comparison
+    connection.execute("PRAGMA disable_optimizer")  # it would leave no trace of the comparison
     try:
-        (found,) = opened.connection.execute("EXPLAIN (FORMAT JSON) " + asked.sql("duckdb")).fetchall()
-        plain = json.loads(found[1])[0]["extra_info"]["Projections"].startswith("(k = ")
+        (found,) = connection.execute("EXPLAIN (FORMAT JSON) " + asked.sql("duckdb")).fetchall()
+        plain: bool = json.loads(found[1])[0]["extra_info"]["Projections"].startswith("(k = ")
     except duckdb.Error:  # a collation of an extension that is not loaded
         plain = False
-    opened.connection.execute("PRAGMA enable_optimizer")
-    return column.type if plain else "VARCHAR COLLATE"
+    connection.execute("PRAGMA enable_optimizer")
+    return plain

@@ -59,7 +59,9 @@ def open_session(
     ----------
     source : path, URL, Arrow table, pandas or Polars data frame, or Table
         A Parquet, CSV or JSON file, a table in memory, or with `table` a DuckDB database,
-        ``postgresql://user@host/name``, ``spark://host:port``, ``sc://host:port`` or a `SparkSession`.
+        ``postgresql://user@host/name``, ``spark://host:port``, ``sc://host:port`` or a `SparkSession`; or,
+        experimental, a connection or table of Ibis, ``bigquery://``, ``clickhouse://``, ``snowflake://`` or
+        ``trino://``.
     domain : Domain
     budget : Budget
         (ε, δ) for everything that the session will ever release.
