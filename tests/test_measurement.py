@@ -38,7 +38,12 @@ def true_charge(measurement: Rows, max_rows: int) -> list[Fraction]:
     """Squared column norms, cell by cell, in units of 2^-40, by fractions."""
     written = np.stack([query.vector() for query in measurement.queries]).astype(object)
     matrix = measurement.matrix
-    rows = written * matrix if isinstance(matrix, int) else matrix @ written
+    if isinstance(matrix, int):
+        rows = (
+            written * matrix * np.array(measurement.times or [1] * len(written), dtype=object)[:, np.newaxis]
+        )
+    else:
+        rows = matrix @ written
     return [
         Fraction(int(total), 4**measurement.bits) * max_rows**2 * 2**MU_BITS
         for total in (rows * rows).sum(axis=0)
@@ -57,7 +62,7 @@ def test_one_by_one(workload: list[Query], mu_squared: Fraction, max_rows: int) 
     exact = [int(query.vector() @ x) for query in distinct]
     noisy = measurement.release(measurement.exact(MemoryTable(distinct[0].domain, x).marginal), Silence())
     assert isinstance(measurement.matrix, int)
-    estimates = measurement.values(noisy) / (measurement.matrix / 2.0**measurement.bits)
+    estimates = measurement.values(noisy) / measurement.scales
     assert estimates == pytest.approx(exact, rel=1e-12)
 
 

@@ -148,7 +148,12 @@ def query_of(inside: list[int]) -> Query:
 zero_one = st.lists(st.integers(0, 1), min_size=8, max_size=8).filter(any)
 weighted = st.lists(st.integers(-3, 3), min_size=8, max_size=8).filter(any)
 releases = st.lists(
-    st.tuples(st.lists(zero_one, min_size=1, max_size=4), st.lists(weighted, max_size=2), st.integers(1, 5)),
+    st.tuples(
+        st.lists(zero_one, min_size=1, max_size=4),
+        st.lists(weighted, max_size=2),
+        st.integers(1, 5),
+        st.lists(st.integers(1, 9), max_size=6),
+    ),
     min_size=1,
     max_size=3,
 )
@@ -157,10 +162,10 @@ releases = st.lists(
 def moved(release: PersonRows, places: tuple[int, ...]) -> int:
     """Squared norm of what a person with rows in these cells changes."""
     total = 0
-    for query in release.queries:
+    for query, times in zip(release.queries, release.times or [1] * len(release.queries), strict=True):
         weights = query.vector()[list(places)]
         change = int(weights.any()) if isinstance(query, Persons) else int(weights.sum())
-        total += (release.matrix * change) ** 2
+        total += (release.matrix * times * change) ** 2
     return total
 
 
@@ -168,10 +173,11 @@ def moved(release: PersonRows, places: tuple[int, ...]) -> int:
 @given(releases, st.integers(1, 4))
 def test_no_person_moves_more_than_is_charged(drawn: list[Any], most: int) -> None:
     """Over all releases together, wherever the rows of a person lie, as docs/proofs/persons.md says."""
-    made = [
-        PersonRows((*(Persons.of(query_of(one)) for one in people), *map(query_of, rows)), multiple, bits=0)
-        for people, rows, multiple in drawn
-    ]
+    made = []
+    for people, rows, multiple, often in drawn:
+        queries = (*(Persons.of(query_of(one)) for one in people), *map(query_of, rows))
+        times = tuple(often[: len(queries)]) if len(often) >= len(queries) else ()
+        made.append(PersonRows(queries, multiple, bits=0, times=times))
     total = Query.constant(SMALL, 0)
     for release in made:
         amounts = release.amounts(most)
@@ -182,11 +188,12 @@ def test_no_person_moves_more_than_is_charged(drawn: list[Any], most: int) -> No
         for places in itertools.combinations_with_replacement(range(8), count):
             assert sum(moved(release, places) for release in made) << MU_BITS <= limit
             change = [
-                int(query.vector()[list(places)].any()) if isinstance(query, Persons)
-                else abs(int(query.vector()[list(places)].sum()))
-                for query in made[0].queries
+                often * (int(query.vector()[list(places)].any()) if isinstance(query, Persons)
+                else abs(int(query.vector()[list(places)].sum())))
+                for query, often in zip(made[0].queries, made[0].times or [1] * 9, strict=False)
             ]  # fmt: skip
-            laplace = one_by_one(made[0].queries, 0, law="laplace", scale=1, scale_bits=0)
+            times = made[0].times
+            laplace = one_by_one(made[0].queries, 0, law="laplace", scale=1, scale_bits=0, times=times)
             assert sum(change) <= laplace.laplace_epsilon(most)
 
 
@@ -265,11 +272,11 @@ def test_entries_read_as_they_were_written() -> None:
     kept = [one for one in ledger.since(0) if isinstance(one.entry, Release)][-1]
     line = write_entry(kept)
     assert '"persons":true' in line
-    assert '"format":6' in line
+    assert '"format":7' in line
     again = read_entry(line, WIDE)
     assert isinstance(again.entry.measurement, PersonRows)
     assert write_entry(again) == line
-    for forged in [line.replace('"persons":true', '"persons":1'), line.replace('"format":6,', "")]:
+    for forged in [line.replace('"persons":true', '"persons":1'), line.replace('"format":7,', "")]:
         with pytest.raises(LedgerError):
             read_entry(forged, WIDE)
 

@@ -34,6 +34,7 @@ KEYS = {
     "version": {"format": int},
     "again": {"again": bool},
     "one by one": {"multiple": WHOLE},
+    "several times": {"times": WHOLES},
     "combined": {"matrix": dict},
     "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
     "tree": {"depths": list, "levels": int},
@@ -76,6 +77,12 @@ def integers(form):
 def steps(measurement):
     """The scale of Laplace noise in steps of the grid."""
     return Fraction(whole(measurement["scale"]), 2 ** measurement.get("scale_bits", 0))
+
+
+def times_of(measurement):
+    """How many times each query is measured that is measured by itself."""
+    queries = measurement.get("queries", [None])  # groups are measured once each
+    return integers(measurement["times"]) if "times" in measurement else [1] * len(queries)
 
 
 def noise_law(measurement):

@@ -14,6 +14,7 @@ from ledger_forms import (
     norm,
     simplest,
     steps,
+    times_of,
     wants,
     whole,
 )
@@ -104,11 +105,13 @@ class Meaning:
         else:
             queries = [self.function(query) for query in measurement["queries"]]
         rows = matrix(measurement["matrix"]) if "matrix" in measurement else None
-        multiple, known = whole(measurement.get("multiple", 1)), {}
+        multiple, times, known = whole(measurement.get("multiple", 1)), times_of(measurement), {}
         for cell in joint([*queries, *others])[2]:
             column = tuple(query.at(cell) for query in queries)
             if column not in known:
-                product = [sum(map(int.__mul__, row, column)) for row in rows] if rows else column
+                product = list(map(int.__mul__, times, column))
+                if rows:
+                    product = [sum(map(int.__mul__, row, column)) for row in rows]
                 known[column] = [value * multiple for value in product]
             yield cell, known[column]
 
@@ -120,9 +123,8 @@ class Meaning:
                 yield cell, math.ceil(int(measurement.get("limit", 0)) * factor)
             return
         if "sets" not in measurement:
-            for cell, rows, persons in self.parted(measurement, *others):
-                once = Fraction(persons * whole(measurement.get("multiple", 1)) ** 2, self.rows**2)
-                yield cell, math.ceil((norm(rows) + once) * factor)
+            for cell, rows, persons in self.parted(2, measurement, *others):
+                yield cell, math.ceil((norm(rows) + Fraction(persons, self.rows**2)) * factor)
             return
         squares = {
             name: sum(max(map(norm, zip(*rows, strict=True))) for rows in depths(form))
@@ -133,24 +135,25 @@ class Meaning:
         for cell in joint(others)[2]:
             yield cell, math.ceil(bound * factor)
 
-    def parted(self, measurement, *others):
-        """(cell, column of what counts rows, times that one person is charged for) as in `columns`."""
+    def parted(self, power, measurement, *others):
+        """(cell, column of what counts rows, what one person adds to counts of persons, to some power)."""
         flags = ["persons" in query for query in measurement.get("queries", ())]
         if not any(flags):
             yield from ((cell, column, 0) for cell, column in self.columns(measurement, *others))
             return
         found = [
             (cell, [one for one, flag in zip(column, flags, strict=True) if not flag],
-             sum(one != 0 for one, flag in zip(column, flags, strict=True) if flag))
+             sum(one**power for one, flag in zip(column, flags, strict=True) if flag))
             for cell, column in self.columns(measurement, *others)
         ]  # fmt: skip
-        most, all_of = self.rows * max(persons for *_, persons in found), sum(flags)
+        multiple = whole(measurement["multiple"])
+        each = (multiple * times for times, flag in zip(times_of(measurement), flags, strict=True) if flag)
+        most, all_of = self.rows * max(persons for *_, persons in found), sum(one**power for one in each)
         for cell, rows, persons in found:
             yield cell, rows, all_of if all_of < most else self.rows * persons
 
     def laplace(self, measurement):
         """ε of a release with Laplace noise."""
-        found = list(self.parted(measurement))
+        found = list(self.parted(1, measurement))
         most = self.rows * max(sum(map(abs, rows)) for _, rows, _ in found)
-        persons = max(persons for *_, persons in found) * whole(measurement.get("multiple", 1))
-        return (most + persons) / steps(measurement)
+        return (most + max(persons for *_, persons in found)) / steps(measurement)

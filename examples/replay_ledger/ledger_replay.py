@@ -18,6 +18,7 @@ from ledger_forms import (
     matrix,
     noise_law,
     steps,
+    times_of,
     wants,
     whole,
     whole_noise,
@@ -55,7 +56,8 @@ class Replay(Meaning):
         grouped, again, counted = "groups" in held, "again" in entry, whole_noise(entry)
         fitted = any(one and "fitted" in one for one in entry.get("answers", ()))
         persons = any("persons" in query for query in held.get("queries", ()))
-        stated = 6 if persons else 5 if fitted else 4 if counted else 3 if again else 2 if grouped else 1
+        marks = (grouped, again, counted, fitted, persons, "times" in held)
+        stated = max((number for number, mark in enumerate(marks, start=2) if mark), default=1)
         names = ["stamp", kind, *(["version"] if stated > 1 else []), *(["again"] if again else [])]
         if kind in ("reply", "refusal"):
             names.append("groups" if grouped else "queries")
@@ -63,7 +65,8 @@ class Replay(Meaning):
         if entry.get("format", 1) != stated:
             raise ValueError(
                 "this script knows format 2 of what holds groups, 3 of what is measured again, 4 of noise on "
-                "the whole numbers, 5 of fitted values, and 6 of what counts persons"
+                "the whole numbers, 5 of fitted values, 6 of what counts persons, and 7 of what measures "
+                "queries several times"
             )
         if again and not (kind == "reply" and entry["again"] and entry["measured"]):
             yield "it was not measured again"
@@ -129,15 +132,18 @@ class Replay(Meaning):
     def measured(self, measurement, noisy):
         """Value, variance, law and parts of each query that a release measured by itself."""
         bits, laplace = measurement["bits"], measurement["law"] == "laplace"
-        multiple = whole(measurement["multiple"])
+        multiple, law = whole(measurement["multiple"]), noise_law(measurement)
         variance, step = Fraction(4**bits, multiple**2), Fraction(2**bits, multiple)
         if laplace:  # the variance of discrete Laplace noise, in steps of the grid
             variance = 1 / (2 * math.sinh(0.5 / float(steps(measurement))) ** 2) / multiple**2
         step /= 2 ** (bits if laplace else 52)
+        queries, noisy = self.asked(measurement), integers(noisy)
+        times = times_of(measurement) if "times" in measurement else [1] * len(queries)
         return {
-            query.key: (float(value * step), float(variance), noise_law(measurement), 1.0)
-            for query, value in zip(self.asked(measurement), integers(noisy), strict=True)
-        }
+            query.key: (float(value * step / often), float(variance / often**2),
+                        "laplace" if law == "geometric" and often > 1 else law, 1.0)
+            for query, value, often in zip(queries, noisy, times, strict=True)
+        }  # fmt: skip
 
     def raised(self, entry):
         old, new = entry["old"], entry["new"]
@@ -196,7 +202,8 @@ class Replay(Meaning):
         kind = "combined" if "matrix" in measurement else "one by one"
         kind = "marginals" if "sets" in measurement else kind
         asked = [] if kind == "marginals" else ["groups" if "groups" in measurement else "queries"]
-        wants(measurement, "noise", kind, *asked, *(["finer"] if "scale_bits" in measurement else []))
+        more = {"scale_bits": "finer", "times": "several times"}
+        wants(measurement, "noise", kind, *asked, *(more[key] for key in more if key in measurement))
         laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
         if "scale_bits" in measurement and not (0 < measurement["scale_bits"] <= 52 and scale % 2):
             raise ValueError("a scale has another spelling")
@@ -225,6 +232,12 @@ class Replay(Meaning):
             return len(rows)
         if whole(measurement["multiple"]) < 1:
             raise ValueError("a multiple is not positive")
+        if "times" in measurement:
+            times = times_of(measurement)
+            if asked == ["groups"] or len(times) != len(measurement["queries"]):
+                raise ValueError("something else is measured several times than each of the queries")
+            if min(times) != 1 or not 1 < max(times) <= 2**42:
+                raise ValueError("how many times queries are measured has another spelling")
         return len(self.asked(measurement)) if asked == ["groups"] else len(measurement["queries"])
 
     def part(self, measurement):

@@ -52,7 +52,7 @@ class DenseBelief:
         """
         rows: Floats = np.stack([query.vector() for query in measurement.queries]).astype(float)
         if isinstance(measurement.matrix, int):
-            rows = rows * (measurement.matrix / 2.0**measurement.bits)
+            rows = rows * measurement.scales[:, np.newaxis]
         else:
             rows = measurement.coefficients @ rows
         noise = np.sqrt(measurement.noise_variance)

@@ -91,10 +91,20 @@ def _check_measurement(measurement: Measurement) -> None:
     if isinstance(measurement.matrix, int):
         if measurement.matrix < 1:
             raise LedgerError(f"it measures {measurement.matrix} times its queries")
+        if measurement.times:
+            _check_times(measurement)
     elif laplace:
         raise LedgerError("Laplace noise is for queries one by one")
     elif measurement.matrix.ndim != 2 or measurement.matrix.shape[1] != len(measurement.queries):
         raise LedgerError("its matrix has not a column for each query")
+
+
+def _check_times(measurement: Rows) -> None:
+    times = measurement.times
+    if isinstance(measurement.queries, Groups) or len(times) != len(measurement.queries):
+        raise LedgerError("it measures something else several times than each of its queries")
+    if min(times) != 1 or not 1 < max(times) <= 4 * MAX_WEIGHT:
+        raise LedgerError("how many times it measures its queries has another spelling, or is too large")
 
 
 def _check_noisy(release: Release) -> None:

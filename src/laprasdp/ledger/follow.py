@@ -23,7 +23,7 @@ from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups, chosen
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release, Reply
-from laprasdp.record.estimate import Estimate, Source, joined
+from laprasdp.record.estimate import Estimate, Source, joined, one_by_one
 from laprasdp.record.settings import Settings
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
@@ -164,13 +164,7 @@ class _Direct:
         else:
             if not self._asks:
                 raise LedgerError("this policy measures nothing for a statement")
-            assert isinstance(measurement.matrix, int)
-            scale = measurement.matrix / 2.0**measurement.bits
-            variance = measurement.noise_variance / scale**2
-            self._fresh = {
-                query.key: Estimate(float(value) / scale, variance, "measured", measurement.noise_law)
-                for query, value in zip(measurement.queries, values, strict=True)
-            }
+            self._fresh = _each(measurement, release)
         if self._span is not None:
             self._span.learn(measurement, values)
 
@@ -196,6 +190,12 @@ class _Direct:
             return fresh and joined(past or self._predicted.get(query.key), fresh)
 
         return said
+
+
+def _each(measurement: Rows, release: Release) -> dict[str, Estimate]:
+    """What a release says of each query that it measured one by one, by key."""
+    keys = (query.key for query in measurement.queries)
+    return dict(zip(keys, one_by_one(measurement, release.noisy), strict=True))
 
 
 class _Cells:
@@ -309,13 +309,7 @@ class _Persons:
             return
         if release.opening or isinstance(self.rows, _Cells):
             raise LedgerError("it measures what this policy does not")
-        assert isinstance(measurement.matrix, int)
-        scale = measurement.matrix / 2.0**measurement.bits
-        variance, law = measurement.noise_variance / scale**2, measurement.noise_law
-        self._fresh = {
-            query.key: Estimate(float(value) / scale, variance, "measured", law)
-            for query, value in zip(measurement.queries, measurement.values(release.noisy), strict=True)
-        }
+        self._fresh = _each(measurement, release)
         found = of_rows(measurement, measurement.values(release.noisy))
         if found is not None:
             noisy = tuple(release.noisy[place] for place in measurement.places)

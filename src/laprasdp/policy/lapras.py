@@ -173,12 +173,15 @@ class Lapras(Policy):
         self, queries: Sequence[Query], found: Mapping[Query, Combination | None]
     ) -> dict[Query, Estimate | None]:
         """What was found of some queries, where measuring them now would be no better."""
-        fresh, cached = self._fresh_variance(queries), dict[Query, Estimate | None]()
-        for query in queries:
+        cached = dict[Query, Estimate | None]()
+        for query, fresh in zip(queries, self._fresh_variances(queries), strict=True):
             one = found[query]
             useful = one is not None and (fresh is None or one.variance <= fresh)
             cached[query] = Estimate(one.value, one.variance, "cache") if one and useful else None
         return cached
+
+    def independent(self, queries: Sequence[Query]) -> bool:
+        return super().independent(queries) and not any(query.key in self._predicted for query in queries)
 
     def learn(self, entry: Entry) -> None:
         super().learn(entry)
@@ -227,15 +230,14 @@ class Lapras(Policy):
             self._pacing = self._paced()
             self._designed = None
 
-    def _fresh_variance(self, queries: Sequence[Query]) -> float | None:
+    def _fresh_variances(self, queries: Sequence[Query]) -> Sequence[float | None]:
         """Variance of each query if all are measured now, or None where that would be refused."""
         try:
             measurement = self.grant(queries).measurement
         except BudgetExhausted:
-            return None
+            return [None] * len(queries)
         assert isinstance(measurement, Rows)
-        assert isinstance(measurement.matrix, int)
-        return 4.0**measurement.bits / measurement.matrix**2
+        return list(1 / measurement.scales**2)
 
 
 def static(setting: Setting) -> Lapras:

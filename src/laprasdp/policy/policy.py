@@ -23,7 +23,7 @@ from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Raise, Release, Reply
-from laprasdp.record.estimate import Estimate, joined
+from laprasdp.record.estimate import Estimate, joined, one_by_one
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.strength import lattice_scale, measure
 
@@ -72,6 +72,7 @@ class Policy(ABC):
         self._used = 0  # units that the last release took, if no statement ended since
         self._known: dict[str, Estimate] = {}  # what was shown
         self._fresh: dict[str, Estimate] = {}  # what the last release measured
+        self._apart: dict[str, bool] = {}  # what was shown whose error is of its own measurements alone
 
     def settings(self) -> dict[str, Any]:
         """Everything public that the state hangs on beside the ledger's entries, as plain data."""
@@ -161,7 +162,7 @@ class Policy(ABC):
 
     def after(self, grant: Grant) -> Policy:
         """A copy that has learned a release for a statement, whose noisy values are all taken for 0."""
-        shared = [*self.settled(), self._known]
+        shared = [*self.settled(), self._known, self._apart]
         twin, measurement = copy.deepcopy(self, {id(part): part for part in shared}), grant.measurement
         none = (0,) * measurement.draws
         twin.learn(Release(measurement, none, grant.charge, grant.allowance, opening=False))
@@ -199,6 +200,8 @@ class Policy(ABC):
         elif isinstance(entry, Reply):
             for query, shown in zip(entry.queries, entry.answers, strict=True):
                 if shown is not None:  # what was answered stays answered, free and the same
+                    if shown.source == "measured" and self.independent([query]):
+                        self._apart[query.key] = True
                     self._known[query.key] = shown
             self._pass(measured=entry.measured)
         elif isinstance(entry, Raise):
@@ -221,11 +224,7 @@ class Policy(ABC):
         """The answers of the queries that `release` measured one by one."""
         measurement = release.measurement
         assert isinstance(measurement, Rows)
-        assert isinstance(measurement.matrix, int)
-        values = measurement.values(release.noisy)
-        per_query = measurement.matrix / 2.0**measurement.bits
-        variance = measurement.noise_variance / per_query**2
-        return [Estimate(float(v) / per_query, variance, "measured", measurement.noise_law) for v in values]
+        return one_by_one(measurement, release.noisy)
 
     def latest_of(self, queries: Sequence[Query]) -> Mapping[Query, Estimate]:
         """What `latest` says of each query that the last release was made for."""
@@ -281,6 +280,13 @@ class Policy(ABC):
             It goes by this state, whatever is learned later; None where no covariance is kept.
         """
         return None
+
+    def independent(self, queries: Sequence[Query]) -> bool:
+        """Whether what is known of each of several queries has noise of its own, that no other one has."""
+        return all(
+            query.key in self._apart or (query.key in self._fresh and query.key not in self._known)
+            for query in queries
+        )
 
     def _open(self, release: Release) -> None:
         raise AssertionError(f"{self.name} makes no opening release")

@@ -27,7 +27,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import charged_on
-from laprasdp.strategy.strength import measure, measure_laplace
+from laprasdp.strategy.strength import measure, measure_laplace, times_of
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 _PURE_BITS = 20  # of those with Laplace noise, whose answers fit int64 with tables of 2^40 rows
@@ -176,9 +176,10 @@ class PrimmDense(Primm):
     def _scaled(self, queries: Sequence[Query]) -> tuple[Floats, Floats]:
         """(m, n) rows, and (m,) how strongly each can be measured beside the others."""
         rows = np.array([query.vector() for query in queries], dtype=float)
-        norms, allowance = np.sqrt((rows**2).sum(axis=0)), self._allowance()
+        times = np.array(times_of(queries, self.setting.unit.max_rows) or [1] * len(rows), dtype=float)
+        norms, allowance = np.sqrt(((rows * times[:, np.newaxis]) ** 2).sum(axis=0)), self._allowance()
         scales = np.divide(allowance, norms, out=np.zeros_like(norms), where=norms > 0)
-        return rows, np.asarray(np.where(rows != 0, scales, np.inf).min(axis=1), dtype=float)
+        return rows, np.asarray(np.where(rows != 0, scales, np.inf).min(axis=1) * times, dtype=float)
 
     def _condition(self, release: Release) -> None:
         self._heard(release)

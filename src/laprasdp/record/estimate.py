@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
 from laprasdp.privacy.law import Law, expected_error
+from laprasdp.strategy.measurement import Rows
 
 Source = Literal["predicted", "measured", "cache", "replay", "histogram", "background", "mixed"]
 
@@ -44,6 +46,21 @@ class Estimate:
     def expected_error(self) -> float:
         """Expected absolute error, in records."""
         return expected_error(math.sqrt(self.variance), self.law, self.parts)
+
+
+def one_by_one(measurement: Rows, noisy: Sequence[int]) -> list[Estimate]:
+    """
+    What a release says of each of the queries that it measured one by one.
+
+    Parameters
+    ----------
+    measurement : Rows
+    noisy : sequence of int
+    """
+    values, scales = measurement.values(noisy), measurement.scales
+    variances = measurement.noise_variance / scales**2
+    each = zip((values / scales).tolist(), variances.tolist(), measurement.laws, strict=True)
+    return [Estimate(value, variance, "measured", law) for value, variance, law in each]
 
 
 def joined(old: Estimate | None, new: Estimate) -> Estimate:

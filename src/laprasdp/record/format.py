@@ -48,10 +48,10 @@ from laprasdp.strategy.person_rows import PersonRows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT, GROUPED, AGAIN, WHOLE, FITTED, PERSONS = 1, 2, 3, 4, 5, 6
+FORMAT, GROUPED, AGAIN, WHOLE, FITTED, PERSONS, TIMES = 1, 2, 3, 4, 5, 6, 7
 """
 Version of a ledger; those that an entry states of itself where it holds groups, was measured again, has
-Laplace noise on the whole numbers, has fitted values, or counts persons.
+Laplace noise on the whole numbers, has fitted values, counts persons, or measures queries several times.
 """
 
 _ESTIMATE = {field.name for field in fields(Estimate)} - {"fitted"}
@@ -95,7 +95,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED, PERSONS):
+        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED, PERSONS, TIMES):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
@@ -104,8 +104,9 @@ def read_entry(text: str, domain: Domain) -> Kept:
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
             raise ValueError(
-                "an entry states format 6 where it counts persons, 5 where values are fitted, 4 where noise "
-                "is geometric, 3 where it was measured again, 2 where it holds groups"
+                "an entry states format 7 where it measures queries several times, 6 where it counts "
+                "persons, 5 where values are fitted, 4 where noise is geometric, 3 where it was measured "
+                "again, 2 where it holds groups"
             )
         return Kept(typed(form["position"], int), stamp, entry)
     except (
@@ -124,6 +125,8 @@ def _stated(entry: Entry) -> int | None:
     """The version that an entry states, of what it holds that the first version of the form did not have."""
     held = entry.measurement if isinstance(entry, Release) else entry
     queries = getattr(held, "queries", None)
+    if getattr(held, "times", ()):
+        return TIMES
     if counts_persons(queries or ()):
         return PERSONS
     if isinstance(entry, Release) and (entry.measurement.discrete or entry.measurement.scale_bits):
@@ -145,7 +148,8 @@ def write_measurement(measurement: Measurement) -> Form:
     if isinstance(measurement, Rows):
         form |= write_queries(measurement.queries)
         if isinstance(measurement.matrix, int):
-            return {**form, "multiple": write_integer(measurement.matrix)}
+            form["multiple"] = write_integer(measurement.matrix)
+            return {**form, "times": write_integers(measurement.times)} if measurement.times else form
         if isinstance(measurement, Clipped):
             form["limit"] = write_integer(measurement.limit)
         return {**form, "matrix": _write_matrix(measurement.matrix)}
@@ -180,7 +184,8 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
     queries = read_queries(form, domain)
     if "multiple" in form:
         kind = PersonRows if counts_persons(queries) else Rows
-        return kind(queries, read_integer(form["multiple"]), **noise)
+        times = tuple(read_integers(form["times"])) if "times" in form else ()
+        return kind(queries, read_integer(form["multiple"]), times=times, **noise)
     if counts_persons(queries):
         raise ValueError("persons are counted one by one")
     if isinstance(queries, Groups):

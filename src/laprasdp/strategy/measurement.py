@@ -157,20 +157,37 @@ class Rows(Measurement):
         F, whose exact answers are read from the table; the groups of a GROUP BY from one marginal.
     matrix : (r, b) object array of int, or int
         Numerators of the strategy over F; an int stands for that multiple of the identity.
+    times : tuple of b int
+        With an int, how many times that each query is measured; empty where it is once each.
     """
 
     queries: tuple[Query, ...] | Groups
     matrix: npt.NDArray[Any] | int
+    times: tuple[int, ...] = field(default=(), kw_only=True)
 
     @property
     def draws(self) -> int:
         return len(self.queries) if isinstance(self.matrix, int) else len(self.matrix)
 
     @property
+    def scales(self) -> Floats:
+        """(b,) how many times each query is measured, where that is one by one."""
+        assert isinstance(self.matrix, int)
+        times = np.array(self.times or [1] * len(self.queries), dtype=float)
+        return np.asarray(times * (self.matrix / 2.0**self.bits))
+
+    @property
+    def laws(self) -> list[Law]:
+        """The law of the error of each query, where they are measured one by one."""
+        law = self.noise_law  # of a row; that of a query is on the whole numbers if it is measured once
+        finer: Law = "laplace" if law == "geometric" else law
+        return [law if times == 1 else finer for times in self.times or [1] * len(self.queries)]
+
+    @property
     def coefficients(self) -> Floats:
         """(r, b) the strategy over `queries`."""
         if isinstance(self.matrix, int):
-            return np.eye(len(self.queries)) * (self.matrix / 2.0**self.bits)
+            return np.diag(self.scales)
         return np.asarray(self.matrix.astype(float) / 2.0**self.bits)
 
     def weaker(self, share: float) -> Rows:
@@ -206,7 +223,8 @@ class Rows(Measurement):
         else:
             answers = [query.answer(read(query.reads)) for query in self.queries]
         if isinstance(self.matrix, int):
-            return [self.matrix * answer for answer in answers]
+            multiples = self.times or [1] * len(answers)
+            return [self.matrix * times * answer for times, answer in zip(multiples, answers, strict=True)]
         return [sum(map(int.__mul__, row, answers)) for row in self.matrix.tolist()]
 
     @cached_property
@@ -215,7 +233,7 @@ class Rows(Measurement):
         if self._alone is not None:
             rows = self._alone.weights[np.newaxis]
         elif isinstance(self.matrix, int):
-            rows = self._columns.values
+            rows = self._taken
         else:
             rows = _exact_product(self.matrix, self._columns.values)
         top = int(np.abs(rows).max())
@@ -226,10 +244,26 @@ class Rows(Measurement):
     def _columns(self) -> Columns:
         return Workload(self.queries).columns
 
+    @property
+    def _taken(self) -> npt.NDArray[Any]:
+        """(b, n) distinct columns of F, each query as many times as it is measured; exact."""
+        values = self._columns.values
+        if not self.times:
+            return values
+        fits = max(self.times) * int(np.abs(values).max()) < 2**62
+        return np.asarray(values * np.array(self.times, dtype=np.int64 if fits else object)[:, np.newaxis])
+
+    @property
+    def largest_sum(self) -> int:
+        """Largest L1 norm of a column of ``F``, each query as many times as it is measured."""
+        if self._alone is not None:
+            return self._alone.sensitivity
+        return int(np.abs(self._taken).astype(object).sum(axis=0).max())
+
     @cached_property
     def _alone(self) -> Query | None:
         """The function that gives each cell its one weight, where no cell is in two rows."""
-        if not isinstance(self.matrix, int):
+        if not isinstance(self.matrix, int) or self.times:
             return None
         if isinstance(self.queries, Groups):
             return self.queries.union
@@ -254,7 +288,11 @@ class Rows(Measurement):
             Rows that one privacy unit may have.
         """
         assert isinstance(self.matrix, int)
-        return largest_sum(self.queries) * self.matrix * max_rows / self.steps
+        return self.largest_change(max_rows) * self.matrix / self.steps
+
+    def largest_change(self, max_rows: int) -> int:
+        """Largest L1 norm of what one unit adds to ``F``, each query as many times as it is measured."""
+        return self.largest_sum * max_rows
 
     @cached_property
     def decoding(self) -> Floats:
@@ -296,14 +334,6 @@ class Rows(Measurement):
     def squares(self) -> Query:
         """Squared column norms of ``F``, or of ``matrix · F``, in exact integers, on every cell."""
         return self._spread(self._squares.astype(object))
-
-
-def largest_sum(queries: Sequence[Query]) -> int:
-    """Largest L1 norm of a cell's weights over several queries."""
-    if isinstance(queries, Groups):
-        return queries.union.sensitivity
-    columns = Workload(queries).columns.values if len(queries) > 1 else queries[0].weights.reshape(1, -1)
-    return int(np.abs(columns).astype(object).sum(axis=0).max())
 
 
 def _exact_product(matrix: npt.NDArray[Any], values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ from laprasdp.errors import UnsupportedQuery
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.distinct import Persons, counts_persons
 from laprasdp.queries.query import Query
-from laprasdp.strategy.measurement import Rows, largest_sum
+from laprasdp.strategy.measurement import Rows
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class PersonRows(Rows):
     **Privacy.**  Assumes that at most ``max_rows`` rows of a person count.  Guarantees charges that cover
     what a person changes (docs/proofs/persons.md): each count of persons by at most one, and no more of
     them than rows of the person lie in.  So ``max_rows`` is charged where it would be ``max_rows²`` for the
-    rows, or 1 on every cell where that is less.
+    rows, or 1 on every cell where that is less; each as many times squared as the query is measured.
     """
 
     @property
@@ -40,21 +39,41 @@ class PersonRows(Rows):
     @cached_property
     def _persons(self) -> Rows:
         """The rows of those whose persons are counted, each by itself."""
-        return Rows(tuple(query.rows for query in self.queries if isinstance(query, Persons)), 1, bits=0)
+        places = [place for place, query in enumerate(self.queries) if isinstance(query, Persons)]
+        persons = tuple(query.rows for query in self.queries if isinstance(query, Persons))
+        return Rows(persons, 1, bits=0, times=self.of_places(places))
+
+    @cached_property
+    def _rows(self) -> Rows | None:
+        """Those that count rows, if any."""
+        if not (places := self.places):
+            return None
+        rows = tuple(self.queries[place] for place in places)
+        return Rows(rows, 1, bits=0, times=self.of_places(places))
+
+    def of_places(self, places: Sequence[int]) -> tuple[int, ...]:
+        """How many times the queries at some places are measured; empty as `times`."""
+        return tuple(self.times[place] for place in places) if self.times else ()
+
+    @property
+    def _each(self) -> list[int]:
+        """How many times each count of persons is measured."""
+        return list(self._persons.times or [1] * len(self._persons.queries))
 
     def everywhere(self, max_rows: int) -> bool:
         """Whether counts of persons are charged on all cells alike: where they are fewer than their rows."""
-        return len(self._persons.queries) < max_rows * self._persons.largest_square
+        return sum(times**2 for times in self._each) < max_rows * self._persons.largest_square
 
     def _charged(self, max_rows: int) -> Query:
         """What each cell is charged, in squared multiples."""
         amounts, factor = self._persons.squares(), max_rows
         if self.everywhere(max_rows):
-            amounts, factor = Query.constant(amounts.domain, len(self._persons.queries)), 1
+            whole = sum(times**2 for times in self._each)
+            amounts, factor = Query.everywhere(amounts.domain, whole), 1
         amounts = amounts.spread(_times(amounts.weights, factor))
-        if not self.places:
+        if self._rows is None:
             return amounts
-        rows = Rows(tuple(self.queries[place] for place in self.places), 1, bits=0).squares()
+        rows = self._rows.squares()
         rows = rows.spread(_times(rows.weights, max_rows**2))
         try:
             return rows.combine(amounts, lambda one, other: np.asarray(one + other, dtype=object))
@@ -70,13 +89,13 @@ class PersonRows(Rows):
         exact = [-(-int(value) * factor >> 2 * self.bits) for value in squares.weights.reshape(-1)]
         return squares.spread(np.array(exact, dtype=np.int64).reshape(squares.weights.shape))
 
-    def laplace_epsilon(self, max_rows: int = 1) -> Fraction:
-        assert isinstance(self.matrix, int)
-        return largest_change(self.queries, max_rows) * self.matrix / self.steps
+    def largest_change(self, max_rows: int) -> int:
+        persons = min(sum(self._each), max_rows * self._persons.largest_sum)
+        return persons + (0 if self._rows is None else max_rows * self._rows.largest_sum)
 
 
 def _times(weights: npt.NDArray[Any], factor: int) -> npt.NDArray[Any]:
-    return np.asarray(weights.astype(object) * factor, dtype=object)
+    return np.asarray(np.asarray(weights, dtype=object) * factor, dtype=object)
 
 
 def charged_on(queries: Sequence[Query], max_rows: int) -> Sequence[Query]:
@@ -100,13 +119,6 @@ def of_rows(measurement: Rows, values: Floats) -> tuple[Rows, Floats] | None:
     rows = Rows(
         tuple(measurement.queries[place] for place in places), measurement.matrix, bits=measurement.bits,
         law=measurement.law, scale=measurement.scale, scale_bits=measurement.scale_bits,
+        times=measurement.of_places(places),
     )  # fmt: skip
     return rows, values[places]
-
-
-def largest_change(queries: Sequence[Query], max_rows: int) -> int:
-    """The largest L1 norm of what one person changes several queries by."""
-    rows = [query for query in queries if not isinstance(query, Persons)]
-    persons = [query.rows for query in queries if isinstance(query, Persons)]
-    most = min(len(persons), max_rows * largest_sum(persons)) if persons else 0
-    return most + (max_rows * largest_sum(rows) if rows else 0)

@@ -14,11 +14,14 @@ from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.privacy.budget import EPSILON_BITS, MU_BITS
 from laprasdp.privacy.noise import LAPLACE_LIMIT, LATTICE_BITS
-from laprasdp.queries.distinct import counts_persons
-from laprasdp.queries.groups import gathered
+from laprasdp.queries.distinct import Persons, counts_persons
+from laprasdp.queries.groups import Groups, gathered
 from laprasdp.queries.query import Query
-from laprasdp.strategy.measurement import GRID_BITS, Rows, largest_sum
-from laprasdp.strategy.person_rows import PersonRows, largest_change
+from laprasdp.strategy.measurement import GRID_BITS, Rows
+from laprasdp.strategy.person_rows import PersonRows
+
+_SUMS = 2
+"""Times what is charged for counts, that is charged for each class of sums beside them."""
 
 
 class Noise(TypedDict):
@@ -31,7 +34,7 @@ class Noise(TypedDict):
 
 def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -> Rows:
     """
-    Each query measured by itself, all with one scale, as strongly as `mu_squared` allows.
+    Each query measured by itself, as strongly as `mu_squared` allows; each class of them with one scale.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def measure(queries: Sequence[Query], mu_squared: Fraction, max_rows: int = 1) -
     -----
     With scale c on the grid 2⁻⁵² the estimate noisy/c is unbiased, of variance 1/c².
     """
-    unit = one_by_one(queries, LATTICE_BITS)
+    unit = one_by_one(queries, LATTICE_BITS, times=times_of(queries, max_rows))
     return replace(unit, matrix=lattice_scale(mu_squared, unit.largest(max_rows)))
 
 
@@ -59,6 +62,51 @@ def one_by_one(queries: Sequence[Query], bits: int, **noise: Any) -> Rows:
     """Once each query, of rows or of persons."""
     kind = PersonRows if counts_persons(queries) else Rows
     return kind(gathered(queries), 1, bits=bits, **noise)
+
+
+def times_of(queries: Sequence[Query], max_rows: int, *, absolute: bool = False) -> tuple[int, ...]:
+    """
+    How many times each query of a measurement is measured, so that no class has the noise of another.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+    max_rows : int
+        Rows that one privacy unit may have.
+    absolute : bool
+        By L1 norms, as for Laplace noise; else by L2 norms.
+
+    Returns
+    -------
+    tuple of int
+        Empty where it is once each.
+
+    Notes
+    -----
+    A class is the counts of persons, or the queries of rows whose largest weight has so many binary places:
+    the counts, the sums of each width.  A class that one unit changes by at most s, in norm, is measured
+    about S/s times, S being the largest of these, so that a cell where classes meet is charged alike for
+    each; for sums twice what it is for counts, which gives an average of half the width its least variance.
+    Where all shares of K classes are alike each has K times the variance that it has alone, the least sum of
+    these ratios (Cauchy's inequality).  Sums that do not meet cost one another nothing.
+
+    **Privacy.**  A function of the queries and public settings.
+    """
+    if isinstance(queries, Groups):
+        return ()
+    classes = [-1 if isinstance(one, Persons) else one.sensitivity.bit_length() for one in queries]
+    if len(set(classes)) < 2:
+        return ()
+    wanted = dict[int, float]()
+    for kind in set(classes):
+        unit = one_by_one([one for one, its in zip(queries, classes, strict=True) if its == kind], 0)
+        power = _SUMS if kind > 1 else 1
+        wanted[kind] = (
+            power / unit.largest_change(max_rows) if absolute else math.sqrt(power / unit.largest(max_rows))
+        )
+    least = min(wanted.values())
+    times = tuple(math.floor(wanted[kind] / least + 0.5) for kind in classes)
+    return times if max(times) > 1 else ()
 
 
 def lattice_scale(mu_squared: Fraction, largest: int) -> int:
@@ -105,9 +153,8 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     -----
     **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
     """
-    persons = counts_persons(queries)
-    change = largest_change(queries, max_rows) if persons else largest_sum(queries) * max_rows
-    return one_by_one(queries, bits, **laplace_noise(change, epsilon_units))
+    unit = one_by_one(queries, bits, times=times_of(queries, max_rows, absolute=True))
+    return replace(unit, **laplace_noise(unit.largest_change(max_rows), epsilon_units))
 
 
 def laplace_noise(sensitivity: int, epsilon_units: int) -> Noise:

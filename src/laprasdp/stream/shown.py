@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,13 +153,29 @@ def _sum(queries: Sequence[Query]) -> Query | None:
     return parts[0].canonical()
 
 
+def _alone(variances: Sequence[float], queries: Sequence[Query]) -> Callable[[], Floats]:
+    """The covariance of answers that have nothing in common but where they are one."""
+
+    def covariance() -> Floats:
+        first: dict[str, int] = {}
+        same = np.array([first.setdefault(query.key, place) for place, query in enumerate(queries)])
+        return np.where(same[:, np.newaxis] == same, np.array(variances), 0.0)
+
+    return covariance
+
+
 def _errors(policy: Policy, queries: Sequence[Query], estimates: Sequence[Estimate | None]) -> Errors:
     """What works out the joint covariance of answers that are all of the policy's present state."""
     live = [place for place, estimate in enumerate(estimates) if estimate is not None]
-    known = policy.joint_of(chosen(queries, live)) if live and len(queries) <= MANY else None
+    if not live or len(queries) > MANY:
+        return None
+    asked = chosen(queries, live)
+    variances = [estimate.variance for estimate in estimates if estimate is not None]
+    known = policy.joint_of(asked)
+    if known is None and policy.independent(asked):
+        known = _alone(variances, asked)
     if known is None:
         return None
-    variances = [estimate.variance for estimate in estimates if estimate is not None]
 
     @one_thread()
     def covariance() -> Floats | None:
