@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: browser demo java test test-all test-lowest test-spark check bench docs dist clean
+.PHONY: browser demo java test test-all test-lowest test-spark check bench docs dist stranger clean
 
 demo: .venv
 	$(BIN)/lapras demo
@@ -64,6 +64,10 @@ dist: .venv
 	build/dist/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
 	build/dist/bin/python -m pip uninstall --quiet --yes pip setuptools
 	$(BIN)/cyclonedx-py environment --output-reproducible --mc-type library --pyproject pyproject.toml -o dist/lapras-dp.cdx.json build/dist/bin/python
+
+# The steps of two tutorials in a new environment that has only the wheel, timed.
+stranger: dist
+	$(PYTHON) scripts/stranger.py dist/*.whl
 
 # `make .venv` builds the virtual environment; it is rebuilt when the pinned versions change.
 .venv: .venv/.complete
