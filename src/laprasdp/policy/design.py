@@ -17,7 +17,7 @@ from laprasdp.belief.measure import best_row
 from laprasdp.policy.kinds import is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
-from laprasdp.strategy.optimize import optimize_gram
+from laprasdp.strategy.optimize import optimize_gram, singular_value_bound
 from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
 MIXTURE = ("random", "point", "prefix", "range")
@@ -216,19 +216,29 @@ def design_pure(
 
     Notes
     -----
-    Better for each kind of query than the lower bound of Gaussian noise that knows the kind, and than
-    independent noise.
+    Better: its worst ratio is at most the mean ratio, root mean square over the kinds, that one Gaussian
+    strategy has at least, and for no kind is its error above that of independent noise.  Ratios are to the
+    best that knows the kind, as in `design`; of Gaussian noise `singular_value_bound` stands for it.
     """
     kinds = _kinds(domain, predicted, overlap)
     known = [laplace.line * optimize_p_identity(moment, steps=40).value(moment) ** 0.5 for moment in kinds]
     found = _balanced(predicted, kinds, known, overlap)
+    own = int(bool(predicted) and overlap != 0)
+    if own and overlap is None:
+        nobody = Predicted(predicted.vectors[:0], predicted.importance[:0])
+        rest = _balanced(nobody, kinds[1:], known[1:], None)
+        if any(found.value(moment) > _HURT**2 * rest.value(moment) for moment in kinds[1:]):
+            found = rest
+    best = [
+        min(one, singular_value_bound(moment) ** 0.5, math.sqrt(horizon))
+        for one, moment in zip(known, kinds, strict=True)
+    ]
+    errors = [laplace.line * found.value(moment) ** 0.5 for moment in kinds]
+    mixed = sum(moment / one**2 for moment, one in zip(kinds, best, strict=True)) / len(kinds)
+    worst = max(error / one for error, one in zip(errors, best, strict=True))
     even = np.eye(domain.size)
     chosen = Design(found.strategy, 1.0, even, even, pure=True)
-    for moment in kinds:
-        error = laplace.line**2 * found.value(moment)
-        if error > horizon or error > optimize_gram(moment, gap=0.2).lower_bound:
-            return chosen, False
-    return chosen, True
+    return chosen, worst**2 <= singular_value_bound(np.asarray(mixed)) and max(errors) <= math.sqrt(horizon)
 
 
 def _kinds(domain: Domain, predicted: Predicted, overlap: float | None) -> list[Floats]:
