@@ -120,6 +120,7 @@ def test_every_address_has_its_roles_here(office: Office) -> None:
         ("GET", "answers/{position}"),
         ("GET", "tokens"),
         ("DELETE", "tokens/{number}"),
+        ("POST", "begin"),  # in test_service_begin.py
     }  # tested above and below
     assert there == {(method, path.replace("/ada", "/{name}")) for method, path in ALLOWED} | own
 

@@ -243,17 +243,19 @@ def test_a_provider_is_declared_in_the_file(tmp_path: Path, monkeypatch: pytest.
             declared(lines)
 
 
-def test_accounts_of_before_get_the_table(tmp_path: Path) -> None:
+def test_accounts_of_before_get_the_tables(tmp_path: Path) -> None:
     accounts = Accounts(tmp_path / "a.accounts")
     with accounts.database.transaction(write=True) as connection:
-        connection.exec_driver_sql("DROP TABLE lapras_pending")
+        for name in ("pending", "drafted"):
+            connection.exec_driver_sql(f"DROP TABLE lapras_{name}")
         connection.exec_driver_sql("UPDATE lapras_accounts_version SET version_num = '1'")
     accounts.add("ada", "analyst")
     accounts.close()
     again = Accounts(tmp_path / "a.accounts")
     assert [one.name for one in again.principals()] == ["ada"]
     with again.database.transaction(write=False) as connection:
-        assert connection.exec_driver_sql("SELECT COUNT(*) FROM lapras_pending").scalar_one() == 0
+        for name in ("pending", "drafted"):
+            assert connection.exec_driver_sql(f"SELECT COUNT(*) FROM lapras_{name}").scalar_one() == 0
     with pytest.raises(lp.DomainError, match="name"):
         again.issue("ada", "signed in by the identity provider")
     again.close()

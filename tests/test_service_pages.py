@@ -342,3 +342,26 @@ def test_the_other_parts_are_worked_out_where_they_stand(browser: Browser, servi
         page.click("text=Run it")
         page.wait_for_selector("#audited .figure", timeout=60_000)
         assert "no evidence against it" in page.inner_text("#audited")
+
+
+def test_a_curator_sets_predictions_sees_their_errors_and_begins(browser: Browser, tmp_path: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    write_office(tmp_path)
+    waiting = Service(tmp_path, BEGIN="curator")
+    try:
+        with browser.enter(waiting, waiting.tokens["cleo"], viewport={"width": 320, "height": 800}) as page:
+            assert page.url.endswith("/plan")  # there is no budget to look at yet
+            page.fill("#statements", f"{COUNT}\n{COUNT} WHERE n < 3")
+            page.click("text=Set them, and plan again")
+            assert "WHERE n < 3" in page.inner_text("table")
+            assert Axe().run(page).response["violations"] == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320
+            assert waiting.ask("ada", COUNT).json()["code"] == "waiting"
+            page.fill("#confirm", "begin")
+            page.click("main button:text-is('Begin')")
+            assert "nobody can change them here" in page.inner_text("main")
+        assert waiting.ask("ada", f"{COUNT} WHERE n < 3").json()["rows"][0]["source"] == "predicted"
+    finally:
+        assert waiting.stop() == 0
+        browser.requests.clear()

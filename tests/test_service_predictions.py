@@ -25,7 +25,7 @@ def put(office: Office, *predictions: dict[str, Any]) -> Any:
 
 def test_the_same_predictions_are_taken_again(office: Office) -> None:
     there = office.get("ada", "predictions").json()
-    assert there == {"predictions": [{"statement": COUNT, "expected": None}]}
+    assert there == {"predictions": [{"statement": COUNT, "expected": None}], "begun": True}
     again = put(office, *there["predictions"])
     assert (again.status_code, again.json()) == (200, there)
     assert put(office, {"statement": "select count(*) from t"}).json() == there  # it asks the same

@@ -55,6 +55,9 @@ def serve(paths: Sequence[Path], *, demo: bool, **given: Any) -> int:
             return 0
         with opening():
             desk = running.opened(configs, serving)
+        for table in desk.tables.values():
+            if table.waiting:
+                print(f"{table.name} waits for a curator to set predictions and begin, on the page Plan")
         print(serving_what, flush=True)
         running.log_to(sys.stderr)
         running.run(desk, [socket])

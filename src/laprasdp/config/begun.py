@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 
 from laprasdp.config.config import Config
 from laprasdp.errors import ConfigError, LedgerError
@@ -49,6 +50,18 @@ def existing(config: Config, period: str | None) -> dict[PeriodName, SQLLedger]:
         names = f"; there are {', '.join(map(str, there))}" if there else ""
         raise LedgerError(f"the ledger {shelf.database.name} has no {what} of {config.name}{names}")
     return {period: there[period]}
+
+
+def has_begun(config: Config) -> bool:
+    """Whether there is a ledger, or one of a period, that was begun with settings."""
+    place = config.kept()
+    if not place.begun:
+        return False
+    if config.windows is None:
+        with closing(place.existing()) as ledger:
+            return ledger.begun() is not None
+    with closing(place.existing_shelf()) as shelf:
+        return any(name.startswith(f"{config.name}@") for name in shelf.names())
 
 
 def declared(config: Config, period: str) -> Part:

@@ -40,6 +40,8 @@ class Serving:
         How long a browser stays signed in.
     drain_seconds : float
         How long open requests may take to end when the service stops.
+    begin : {"start", "curator"}
+        When the ledger is begun: as the service starts, or as a curator says, who may set predictions before.
     workers : int
         Processes; several need a ledger and accounts on PostgreSQL.
     oidc : Oidc, optional
@@ -55,6 +57,7 @@ class Serving:
     burst: int = 100
     session_hours: float = 12.0
     drain_seconds: float = 30.0
+    begin: str = "start"
     workers: int = 1
     oidc: Oidc | None = None
 
@@ -123,3 +126,5 @@ def _check(where: str, serving: Serving) -> None:
         value = getattr(serving, name)
         if not isinstance(value, int | float) or not least <= value <= most:
             raise ConfigError(f"{where}: {name} is a number from {least:g} to {most:g}")
+    if serving.begin not in ("start", "curator"):
+        raise ConfigError(f'{where}: begin is "start" or "curator", not {serving.begin!r}')

@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from laprasdp.ledger.tables import is_newest
 
-REVISION = "2"
+REVISION = "3"
 """The newest migration in `migrations/versions`."""
 VERSION_TABLE = "lapras_accounts_version"
 METADATA = MetaData()
@@ -69,6 +69,13 @@ PENDING = Table(
     Column("nonce", Text, nullable=False),
     Column("verifier", Text, nullable=False),
     Column("expires", Float, nullable=False),
+)
+DRAFTED = Table(
+    "lapras_drafted",
+    METADATA,
+    Column("name", Text, primary_key=True),  # of a table that is served
+    Column("predictions", Text),  # statements and counts, as JSON; none are those of lapras.toml
+    Column("settled", Boolean, nullable=False),  # a curator has begun with them
 )
 
 

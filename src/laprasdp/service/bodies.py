@@ -51,6 +51,12 @@ class PredictionsBody(Body):
     predictions: Annotated[list[PredictionBody], Field(max_length=10_000)]
 
 
+class BeginBody(Body):
+    """That the ledger is begun; `confirm` is the word "begin", since its predictions stay then."""
+
+    confirm: str
+
+
 class RaiseBody(Body):
     """A raise of the budget; `confirm` is the word "raise", since it weakens what was promised."""
 

@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from laprasdp.errors import BudgetError, LaprasError
+from laprasdp.queries.prediction import Prediction
 from laprasdp.service.bodies import RaiseBody
 from laprasdp.service.door import FIELD
+from laprasdp.service.drafted import written
 from laprasdp.service.journal import Journal
 from laprasdp.service.ledger_api import exported, verified
 from laprasdp.service.madeup import audited
@@ -23,7 +27,8 @@ from laprasdp.service.principal import ROLES, Principal, Token
 from laprasdp.service.problem import Declined
 from laprasdp.service.served import ServedTable
 from laprasdp.service.spelling import half, of_past, when
-from laprasdp.service.statements_api import raised
+from laprasdp.service.statements_api import begun, raised
+from laprasdp.sql.statements import split
 from laprasdp.stream.asking import Account
 from laprasdp.stream.spending import Share, Spending
 
@@ -36,15 +41,15 @@ def office_pages(pages: Pages) -> APIRouter:
 
     async def acted(request: Request, here: str, act: Any) -> Response:
         """What a form does, in a thread; a refusal stands on the page itself."""
-        form = dict(await request.form())
+        async with request.form() as form:  # which ends what it carries
 
-        def work() -> Response:
-            who = pages.entered(request, here)
-            desk.door.check_form(request, form.get(FIELD))
-            found: Response = act(request, who, form)
-            return found
+            def work() -> Response:
+                who = pages.entered(request, here)
+                desk.door.check_form(request, form.get(FIELD))
+                found: Response = act(request, who, dict(form))
+                return found
 
-        return await desk.later(work)
+            return await desk.later(work)
 
     @router.get("/d/{dataset}/plan")
     def plan(request: Request, curve: int = 0) -> Response:
@@ -54,9 +59,29 @@ def office_pages(pages: Pages) -> APIRouter:
             return pages.show(request, "_curve.html", who, "plan", **drawn)
         return pages.show(request, "plan.html", who, "plan", **_plan(table), **drawn)
 
+    @router.post("/d/{dataset}/plan")
+    async def predicted(request: Request) -> Response:
+        return await acted(request, "plan", _predict)
+
+    def _predict(request: Request, who: Principal, form: dict[str, Any]) -> Response:
+        table, problem = desk.table(request), None
+        if who.role != "curator":
+            raise Declined("forbidden", "predictions are for a curator")
+        try:
+            if text(form, "act") == "begin":
+                begun(table, text(form, "confirm"))
+            else:
+                table.set_predictions(_statements(form))
+        except (LaprasError, Declined) as error:
+            problem = problem_of(error)
+        values = {**_plan(table), "curve": None, "drawn": None, "most": 0.0, "problem": problem}
+        return pages.show(request, "plan.html", who, "plan", problem["status"] if problem else 200, **values)
+
     @router.get("/d/{dataset}/budget")
     def budget(request: Request, rest: int = 0) -> Response:
         who, table = pages.entered(request, "budget"), desk.table(request)
+        if table.waiting:
+            return RedirectResponse(f"/d/{quote(table.name, safe='')}/plan", 303)
         left = table.rehearsal() if rest else None
         if left is not None and partial(request):
             return pages.show(request, "_rest.html", who, "budget", rest=left)
@@ -151,8 +176,27 @@ def _plan(table: ServedTable) -> dict[str, Any]:
         "predicted": gathered,
         "kinds": [(kind.kind, kind.mae, before.get(kind.kind)) for kind in plan.kinds],
         "typical": _wide(table, typical) or "nothing",
+        "problem": None,
+        "declared": [one.text for one in table.config.stream.declared],
         "worth": {"known": plan.mae_at(1.0 if overlap is None else overlap), "alone": alone.streams[0].mae},
     }
+
+
+def _statements(form: dict[str, Any]) -> tuple[Prediction, ...]:
+    """The statements of the form, or of a file that it carries: SQL, one behind another."""
+    given = form.get("file")
+    if isinstance(given, UploadFile) and given.size:
+        try:
+            told = given.file.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Declined("invalid", "the file is not UTF-8 text") from None
+    else:
+        told = text(form, "statements")
+    found = list(split(told.splitlines(keepends=True)))
+    wrong = next((one for one in found if one.error), None)
+    if wrong is not None:
+        raise Declined("invalid", f"line {wrong.line}: {wrong.error}")
+    return written([(one.text, None) for one in found])
 
 
 def _wide(table: ServedTable, std: float | None) -> str:

@@ -181,7 +181,7 @@ def number(form: Mapping[str, Any], key: str) -> float | None:
 
 
 def _title(status: int) -> str:
-    return {403: "This is not for you", 404: "Nothing is here", 429: "Too fast"}.get(
+    return {403: "This is not for you", 404: "Nothing is here", 429: "Too fast", 503: "Not yet"}.get(
         status, "This cannot be done"
     )
 

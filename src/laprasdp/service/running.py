@@ -62,7 +62,7 @@ def opened(configs: Sequence[Config], serving: Serving) -> Desk:
         from laprasdp.service.identity import IdentityProvider  # the extra `oidc`
 
         provider = IdentityProvider(serving.oidc, accounts)
-    tables = [ServedTable(config, accounts) for config in configs]
+    tables = [ServedTable(config, accounts, begin=serving.begin) for config in configs]
     return Desk(tables, accounts, door, serving, provider)
 
 

@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from laprasdp.config.begun import existing
+from laprasdp.config.begun import existing, has_begun
 from laprasdp.config.config import Config
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import Finding, damage
 from laprasdp.ledger.verify import verify as verified
 from laprasdp.periods import WindowedSession
+from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.law import half_width
 from laprasdp.queries.prediction import Prediction
 from laprasdp.service.accounts import Accounts
+from laprasdp.service.drafted import Drafted
 from laprasdp.service.journal import Journal, PastStatement, merged
 from laprasdp.service.principal import Principal
 from laprasdp.service.problem import Declined
@@ -32,6 +34,7 @@ BEGUN = (
     "the ledger was begun with other predictions: the first release is designed for them, so they stay as "
     "long as its budget; write new ones into lapras.toml for a new ledger, which is a new budget"
 )
+WAITING = "a curator has not begun, or the table is still being opened: nothing can be asked until then"
 ErrorCurve = list[tuple[float, float | None, float | None]]
 """ε, and standard deviations with and without predictions."""
 
@@ -45,38 +48,147 @@ class ServedTable:
     config : Config
         With a ledger that lasts.
     accounts : Accounts
+    begin : {"start", "curator"}
+        When a ledger is begun that is not.
+
+    Attributes
+    ----------
+    declared : Budget
+        As `lapras.toml` has it.
 
     Notes
     -----
     **Privacy.**  Assumes what `Session` assumes.  Guarantees that whoever asks is named in the ledger by the
-    name of the principal, and that nothing beyond what the session and the ledger say is told.  A cap is a
-    quota: the whole budget bounds what all principals see together.
+    name of the principal, and that nothing beyond what the session and the ledger say is told.  Before the
+    ledger is begun the table is not opened, so nothing that is told or refused then is of its rows.  A cap is
+    a quota: the whole budget bounds what all principals see together.
     """
 
-    def __init__(self, config: Config, accounts: Accounts) -> None:
+    def __init__(self, config: Config, accounts: Accounts, *, begin: str = "start") -> None:
         config.kept()
-        recorded, self.accounts = _as_recorded(config.read()), accounts
-        self.name = config.name
-        self.declared = config.budget
-        self._caps = self._wanted(config.caps, recorded.budget.epsilon)
-        self.config = replace(recorded, caps=self._caps)
-        self.session: Asking = self.config.open()
+        self.accounts, self.name, self.declared = accounts, config.name, config.budget
         self._lock, self._planning = threading.RLock(), threading.RLock()  # nobody waits for a plan
+        self._opening, self._drafting = threading.RLock(), threading.RLock()  # nor for a table to be opened
         self._journals: dict[str | None, Journal] = {}
         self._kept: dict[str, tuple[Any, Any]] = {}
+        self._drafted, self._given = Drafted(accounts, config.name), config
+        self._draft: tuple[Prediction, ...] | None = None
+        self._config = config.read()
+        self._session: Asking | None = None
+        if begin == "start" or has_begun(config):
+            self._open()
 
     def close(self) -> None:
         """End its session."""
-        self.session.close()
+        if self._session is not None:
+            self._session.close()
+
+    @property
+    def session(self) -> Asking:
+        """
+        The open session.
+
+        Raises
+        ------
+        Declined
+            A curator has not begun.
+        """
+        if self.waiting or self._session is None:
+            raise Declined("waiting", WAITING, {"Retry-After": "60"})
+        return self._session
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nobody has begun the ledger, here or in another process; also while the table is opened."""
+        if self._session is None and self._opening.acquire(blocking=False):
+            try:
+                if self._session is None and has_begun(self._given):
+                    self._open()
+            finally:
+                self._opening.release()
+        return self._session is None
+
+    @property
+    def config(self) -> Config:
+        """What is declared, with the predictions that a curator has set and the ledger's budget."""
+        if self.waiting:
+            self._read_draft()
+        return self._config
+
+    def begin(self) -> None:
+        """
+        Open the table and begin its ledger with the predictions that are set.
+
+        Raises
+        ------
+        Declined
+            It was begun before.
+        LaprasError
+            The table cannot be opened as declared; nothing was begun.
+        """
+        with self._opening:
+            if not self.waiting:
+                raise Declined("begun", "the ledger was begun before")
+            self._drafted.settle()
+            try:
+                self._open()
+            except BaseException:
+                self._drafted.release()
+                raise
+
+    def set_predictions(self, wanted: Sequence[Prediction]) -> None:
+        """
+        Let these be the predictions, until the ledger is begun; then no others than its own are taken.
+
+        Raises
+        ------
+        LaprasError
+            One of them cannot be asked, or the budget is not enough for what would be planned.
+        Declined
+            The ledger was begun with others.
+        """
+        if not self.waiting:
+            self._check_begun(wanted)
+            return
+        new = self._with(wanted).read()
+        check_promise(new.policy_before()[0])
+        self._drafted.set(wanted)
+
+    def _with(self, predictions: Sequence[Prediction] | None) -> Config:
+        given = self._given
+        if predictions is None:
+            return given
+        return replace(given, stream=replace(given.stream, predictions=tuple(predictions)))
+
+    def _read_draft(self) -> None:
+        with self._drafting:
+            draft = self._drafted.predictions()
+            if draft != self._draft:
+                self._config, self._draft = self._with(draft).read(), draft
+
+    def _open(self) -> None:
+        self._read_draft()
+        recorded = _as_recorded(self._config)
+        self._caps = self._wanted(recorded.caps, recorded.budget.epsilon)
+        self._config = replace(recorded, caps=self._caps)
+        self._session = self._config.open()
 
     @property
     def account(self) -> Account:
         """What is left of the budget; of the period that has the least."""
         return self.session.account
 
+    @property
+    def budget(self) -> Budget:
+        """The budget that the ledger has, or is to be begun with."""
+        return self.declared if self.waiting else self.account.budget
+
     def half_width(self, std: float) -> float:
         """Half of the 95% interval of an answer with this standard deviation."""
-        law = self.session.state.policy.law if isinstance(self.session, Session) else "gaussian"
+        if self.waiting:
+            law = self._once("law", self._draft, lambda: self.config.policy_before()[0].law)
+        else:
+            law = self.session.state.policy.law if isinstance(self.session, Session) else "gaussian"
         return half_width(0.95, std, law, 1.0)
 
     def ask(self, who: Principal, statement: str, *, max_std: float | None, remeasure: bool) -> Told:
@@ -124,20 +236,14 @@ class ServedTable:
 
     def plan(self, *, predictions: bool = True) -> Plan:
         """The plan before the stream, with the predictions or without; worked out once."""
-        found: Plan = self._once(f"plan {predictions}", None, lambda: self._planned(predictions))
+        config = self.config
+        found: Plan = self._once(
+            f"plan {predictions}", self._draft, lambda: self._planned(config, predictions)
+        )
         return found
 
-    def check_predictions(self, wanted: Sequence[Prediction]) -> None:
-        """
-        Whether these are the predictions that the ledger was begun with; no others can be set any more.
-
-        Raises
-        ------
-        UnsupportedQuery
-            One of them cannot be asked.
-        Declined
-            They ask something else, or are expected more or less often.
-        """
+    def _check_begun(self, wanted: Sequence[Prediction]) -> None:
+        """Whether these are the predictions that the ledger was begun with."""
         stream = replace(self.config.stream, predictions=tuple(wanted))
         read = replace(self.config, stream=stream).read().stream.declared
         begun = self.config.stream.declared
@@ -146,7 +252,7 @@ class ServedTable:
 
     def curve(self) -> ErrorCurve:
         """Standard deviations with predictions and without, by ε: a quarter to four times the declared."""
-        found: ErrorCurve = self._once("curve", None, self._curve)
+        found: ErrorCurve = self._once("curve", self._draft, self._curve)
         return found
 
     def rehearsal(self) -> Rehearsal | None:
@@ -183,11 +289,12 @@ class ServedTable:
 
     def _follow(self, who: Principal) -> None:
         """Let the session know of a principal, or of a cap, that is new; other processes may have made it."""
+        session = self.session
         if self._caps.get(who.name) != (who.cap or self._most):
             with self._lock:
                 caps = self._wanted(self._caps, self._most)
                 if caps != self._caps:
-                    self.session.allot(caps)
+                    session.allot(caps)
                     self._caps = caps
 
     @property
@@ -208,8 +315,8 @@ class ServedTable:
                 self._kept[name] = (at, work())
             return self._kept[name][1]
 
-    def _planned(self, predictions: bool) -> Plan:
-        config = self.config.with_budget(self.declared)
+    def _planned(self, given: Config, predictions: bool) -> Plan:
+        config = given.with_budget(self.declared)
         kinds = True if predictions else self.plan().played
         return config.plan(predictions=predictions, kinds=kinds)
 

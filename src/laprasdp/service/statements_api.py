@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from laprasdp.privacy.budget import Budget
-from laprasdp.queries.prediction import Prediction
 from laprasdp.record.format import canonical
-from laprasdp.service.bodies import PredictionsBody, QuestionBody, RaiseBody
+from laprasdp.service.bodies import BeginBody, PredictionsBody, QuestionBody, RaiseBody
 from laprasdp.service.desk import Desk
+from laprasdp.service.drafted import written
 from laprasdp.service.journal import PastStatement
 from laprasdp.service.principal import ASKING
 from laprasdp.service.problem import Declined
@@ -89,14 +89,18 @@ def statements(desk: Desk) -> APIRouter:
         door.by_token(request)
         return predictions_of(desk.table(request))
 
-    @router.put("/predictions", summary="The same predictions once more; others are refused")
+    @router.put("/predictions", summary="Other predictions, until the ledger is begun; then only its own")
     def predict(request: Request, body: PredictionsBody) -> Plain:
         door.by_token(request, "curator")
         table = desk.table(request)
-        places = enumerate(body.predictions, start=1)
-        table.check_predictions(
-            [Prediction(one.statement, (), (), one.expected, f"prediction {n}") for n, one in places]
-        )
+        table.set_predictions(written([(one.statement, one.expected) for one in body.predictions]))
+        return predictions_of(table)
+
+    @router.post("/begin", summary="Begin the ledger with the predictions that are set; they stay then")
+    def begin(request: Request, body: BeginBody) -> Plain:
+        door.by_token(request, "curator")
+        table = desk.table(request)
+        begun(table, body.confirm)
         return predictions_of(table)
 
     @router.get("/budget", summary="What is left; a curator and an auditor see on what it was spent")
@@ -120,9 +124,26 @@ def statements(desk: Desk) -> APIRouter:
 
 
 def predictions_of(table: ServedTable) -> Plain:
-    """What is expected to be asked, as the ledger was begun with it."""
+    """What is expected to be asked, and whether the ledger was begun with it."""
     declared = table.config.stream.declared
-    return {"predictions": [{"statement": one.text, "expected": one.expected} for one in declared]}
+    listed = [{"statement": one.text, "expected": one.expected} for one in declared]
+    return {"predictions": listed, "begun": not table.waiting}
+
+
+def begun(table: ServedTable, confirm: str) -> None:
+    """
+    Begin the ledger of a table.
+
+    Raises
+    ------
+    Declined
+        It is not confirmed, or was begun before.
+    LaprasError
+        The table cannot be opened as declared.
+    """
+    if confirm != "begin":
+        raise Declined("invalid", 'the predictions stay then: confirm it by the word "begin"')
+    table.begin()
 
 
 def raised(table: ServedTable, who: Any, body: RaiseBody) -> None:

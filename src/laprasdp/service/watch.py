@@ -28,10 +28,15 @@ def watch(desk: Desk) -> APIRouter:
         if desk.stopping:
             raise Declined("stopping", "the service is stopping", {"Retry-After": "5"})
         desk.accounts.named("")
+        waiting = []
         for table in desk.tables.values():
+            if table.waiting:
+                waiting.append(table.name)
+                continue
             for ledger in table.ledgers().values():
                 ledger.head  # noqa: B018 (it is read)
-        return PlainTextResponse("ready\n")
+        told = f"; a curator has not begun {', '.join(waiting)}" if waiting else ""
+        return PlainTextResponse(f"ready{told}\n")
 
     @router.get("/metrics", summary="Public counts", response_class=PlainTextResponse)
     def metrics() -> PlainTextResponse:
@@ -45,14 +50,15 @@ def _lines(desk: Desk) -> Iterator[str]:
     for status, count in sorted(desk.outcomes.items()):
         yield f'lapras_requests_total{{status="{status}"}} {count}\n'
     yield "# TYPE lapras_epsilon gauge\n# HELP lapras_epsilon The budget, and what is spent of it.\n"
-    for name, table in desk.tables.items():
+    begun = {name: table for name, table in desk.tables.items() if not table.waiting}
+    for name, table in begun.items():
         for account in table.session.accounts:
             period = "" if account.period is None else f',period="{account.period}"'
             labels = f'dataset="{_escaped(name)}"{period}'
             yield f'lapras_epsilon{{{labels},part="budget"}} {account.budget.epsilon!r}\n'
             yield f'lapras_epsilon{{{labels},part="spent"}} {account.epsilon_spent!r}\n'
     yield "# TYPE lapras_ledger_entries gauge\n# HELP lapras_ledger_entries Entries that are kept.\n"
-    for name, table in desk.tables.items():
+    for name, table in begun.items():
         entries = sum(ledger.head.entries for ledger in table.ledgers().values())
         yield f'lapras_ledger_entries{{dataset="{_escaped(name)}"}} {entries}\n'
     yield "# EOF\n"
