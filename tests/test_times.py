@@ -272,3 +272,9 @@ def test_an_entry_reads_as_it_was_written_and_no_other_one_is_taken() -> None:
             read_entry(json.dumps({**form, "measurement": {**form["measurement"], "times": forged}}), DOMAIN)
     with pytest.raises(LedgerError, match="format 7"):
         read_entry(line.replace('"format":7', '"format":6'), DOMAIN)
+
+
+def test_a_query_that_is_0_everywhere_hinders_nothing() -> None:
+    none = query_of([0] * 8)
+    assert times_of([none, COUNT], 1) == times_of([none, none], 1) == ()
+    assert times_of([none, COUNT, SUM], 1) == (times_of([COUNT, SUM], 1)[0], *times_of([COUNT, SUM], 1))

@@ -27,7 +27,7 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import charged_on
-from laprasdp.strategy.strength import measure, measure_laplace, times_of
+from laprasdp.strategy.strength import measure, times_of, with_laplace
 
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 _PURE_BITS = 20  # of those with Laplace noise, whose answers fit int64 with tables of 2^40 rows
@@ -203,7 +203,7 @@ class PrimmDense(Primm):
             strategy = np.eye(self.setting.domain.size)
         bits = 0 if len(strategy) == self.setting.domain.size else _PURE_BITS
         rows = self._written(np.rint(strategy * 2.0**bits).astype(np.int64))
-        found = measure_laplace(rows, left, most, bits=bits)
+        found = with_laplace(Rows(rows, 1, bits=bits), left, most)
         charge = self.accounting.pure_charge(found.laplace_epsilon(most), found.draws, self._taken)
         return Grant(found, charge, 0)
 

@@ -94,16 +94,15 @@ def times_of(queries: Sequence[Query], max_rows: int, *, absolute: bool = False)
     """
     if isinstance(queries, Groups):
         return ()
-    classes = [-1 if isinstance(one, Persons) else one.sensitivity.bit_length() for one in queries]
+    classes = [-1 if isinstance(one, Persons) else (one.sensitivity | 1).bit_length() for one in queries]
     if len(set(classes)) < 2:
         return ()
     wanted = dict[int, float]()
     for kind in set(classes):
         unit = one_by_one([one for one, its in zip(queries, classes, strict=True) if its == kind], 0)
         power = _SUMS if kind > 1 else 1
-        wanted[kind] = (
-            power / unit.largest_change(max_rows) if absolute else math.sqrt(power / unit.largest(max_rows))
-        )
+        norms = unit.largest_change(max_rows), math.sqrt(unit.largest(max_rows))
+        wanted[kind] = power / max(norms[0], 1) if absolute else math.sqrt(power) / max(norms[1], 1)
     least = min(wanted.values())
     times = tuple(math.floor(wanted[kind] / least + 0.5) for kind in classes)
     return times if max(times) > 1 else ()
@@ -130,9 +129,11 @@ def lattice_scale(mu_squared: Fraction, largest: int) -> int:
     return scale
 
 
-def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1, bits: int = 0) -> Rows:
+def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int = 1) -> Rows:
     """
     Each query measured by itself with discrete Laplace noise, as strongly as ε allows.
+
+    Each class of them has a scale, as in `measure`.
 
     Parameters
     ----------
@@ -141,8 +142,6 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
         ε of the whole release, in units of 2⁻⁴⁰.
     max_rows : int
         Rows that one privacy unit may have.
-    bits : int
-        The rows of a strategy are these queries over 2^bits.
 
     Raises
     ------
@@ -153,8 +152,13 @@ def measure_laplace(queries: Sequence[Query], epsilon_units: int, max_rows: int 
     -----
     **Privacy.**  Answers whose L1 sensitivity is Δ, with noise of scale Δ/ε, are ε-DP.
     """
-    unit = one_by_one(queries, bits, times=times_of(queries, max_rows, absolute=True))
-    return replace(unit, **laplace_noise(unit.largest_change(max_rows), epsilon_units))
+    times = times_of(queries, max_rows, absolute=True)
+    return with_laplace(one_by_one(queries, 0, times=times), epsilon_units, max_rows)
+
+
+def with_laplace(rows: Rows, epsilon_units: int, max_rows: int) -> Rows:
+    """The same rows with discrete Laplace noise of one scale, as little as ε allows."""
+    return replace(rows, **laplace_noise(rows.largest_change(max_rows), epsilon_units))
 
 
 def laplace_noise(sensitivity: int, epsilon_units: int) -> Noise:
