@@ -15,12 +15,13 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CLASSES
-from laprasdp.policy.kinds import ALIKE, WIDEST, is_ordered
+from laprasdp.policy.kinds import ALIKE, WIDEST, families_of, kind_shares
 from laprasdp.policy.setting import Setting
+from laprasdp.policy.shapes import is_ordered
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import runs_of
-from laprasdp.strategy.background import point_moment, range_moment
+from laprasdp.strategy.background import FAMILIES, point_moment, range_moment
 from laprasdp.strategy.factor import Moment, shape_of
 from laprasdp.strategy.kronecker import Marginals, design_marginals
 from laprasdp.strategy.subspaces import Axes, subsets, subspace_weights, tensor_of
@@ -88,9 +89,12 @@ def _weights(
 ) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
     queries = [query for each in kinds.values() for query in each]
-    counts = np.concatenate(
-        [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
-    )
+    if setting.families:
+        counts, own = query_shares(setting, kinds) * (1 - (setting.overlap or 0.0)), setting.overlap or 0.0
+    else:
+        counts = np.concatenate(
+            [np.full(len(each), (own if kind == ALIKE else 1.0) / len(each)) for kind, each in kinds.items()]
+        )
     total = Query.constant(setting.domain, 1)  # what is measured around half of it needs to know it
     coarse = [total if _fine(setting, query) else query for query in queries]
     weights = np.concatenate([counts, own * setting.importance])
@@ -98,12 +102,21 @@ def _weights(
     widest = max([WIDEST, *(len(query.axes) for query in setting.predictions)])
     axes = tuple(axis for axis, size in enumerate(setting.domain.shape) if size > 1)
     chosen, rows, least = {}, 0, 1e-12 * max(found.values())
+    asked = [set(query.axes) for query in setting.predictions]
     for each in (s for s in subsets(axes) if len(s) <= widest):
+        if setting.families and each not in found and not any(map(set(each).issubset, asked)):
+            continue  # what is not declared is measured when it comes
         levels = [setting.domain.shape[axis] for axis in each if setting.domain.shape[axis] <= SHORT]
         draws = _draws(setting, [each])
         if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
             chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
     return chosen
+
+
+def query_shares(setting: Setting, kinds: Mapping[str, Sequence[Query]]) -> Floats:
+    """Share of the stream that each query of all kinds stands for, where shapes are declared."""
+    shares = kind_shares(setting.domain, setting.families)
+    return np.concatenate([np.full(len(each), shares.get(kind, 0.0) / len(each)) for kind, each in kinds.items()])
 
 
 def _draws(setting: Setting, sets: Iterable[Axes]) -> int:
@@ -141,8 +154,7 @@ def _moment(setting: Setting, axis: int) -> Moment:
     size = setting.domain.shape[axis]
     if size > SHORT:
         return _depths(setting, axis)
-    family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
-    family = family * (size / float(np.trace(family)))
+    family = _family(setting, axis)
     named = [q.labels[q.axes.index(axis)] for q in setting.predictions if axis in q.axes]
     functions = [(labels[:, np.newaxis] == np.arange(labels.max() + 1)).astype(float) for labels in named]
     if not functions or size < 2:
@@ -154,10 +166,40 @@ def _moment(setting: Setting, axis: int) -> Moment:
     return family if trace == 0 else (family + own * (size / trace)) / 2
 
 
+def _family(setting: Setting, axis: int) -> Floats:
+    """What nobody predicted of one attribute: of declared shapes, else ranges or points."""
+    size = setting.domain.shape[axis]
+    asked = families_of(setting.domain, setting.families, axis)
+    if not asked:
+        family = range_moment(size) if is_ordered(setting.domain, axis) else point_moment(size)
+        return family * (size / float(np.trace(family)))
+    found = np.zeros((size, size))
+    for name, share in asked.items():
+        centred = FAMILIES[name](size)
+        centred = centred - centred.mean(axis=0)
+        centred = centred - centred.mean(axis=1, keepdims=True)
+        found += centred * (share / max(float(np.trace(centred)), 1e-300))
+    return np.asarray(found * (size / max(float(np.trace(found)), 1e-300)))
+
+
+def _depth_family(setting: Setting, axis: int) -> list[Floats]:
+    """The same of a long attribute, by depth."""
+    shape = shape_of(setting.domain.shape[axis])
+    asked = families_of(setting.domain, setting.families, axis) or {
+        "range" if is_ordered(setting.domain, axis) else "point": 1.0
+    }
+    found = [np.zeros((b, b)) for b in shape.branches]
+    for name, share in asked.items():
+        moments = (cut_moments if name == "range" else point_moments)(shape)
+        whole = sum(float(np.trace(moment)) for moment in moments) if len(asked) > 1 else 1.0
+        found = [one + moment * (share / whole) for one, moment in zip(found, moments, strict=True)]
+    return found
+
+
 def _depths(setting: Setting, axis: int) -> list[Floats]:
     """The same of a long attribute, by depth."""
     shape = shape_of(setting.domain.shape[axis])
-    family = (cut_moments if is_ordered(setting.domain, axis) else point_moments)(shape)
+    family = _depth_family(setting, axis)
     named = [
         (q.steps[place], np.eye(tensor_of(q).shape[place]))
         for q in setting.predictions

@@ -43,7 +43,12 @@ class Crowd:
         return np.broadcast_to(np.asarray(weights[index] != 0), self.share.shape)
 
 
-def crowd_of(kinds: Sequence[Sequence[Query]], rng: np.random.Generator, power: int = 1) -> Crowd:
+def crowd_of(
+    kinds: Sequence[Sequence[Query]],
+    rng: np.random.Generator,
+    power: int = 1,
+    shares: Sequence[float] | None = None,
+) -> Crowd:
     """
     Draw cells from queries of several kinds, and see who touches them.
 
@@ -54,6 +59,8 @@ def crowd_of(kinds: Sequence[Sequence[Query]], rng: np.random.Generator, power: 
     power : int
         The share of a cell is the mean of this power over the kinds: the higher, the more does it go by the
         kind that crowds most.
+    shares : sequence of float, optional
+        Of the stream, by kind; all alike otherwise.
     """
     shape = kinds[0][0].domain.shape
     drawn = []
@@ -67,8 +74,10 @@ def crowd_of(kinds: Sequence[Sequence[Query]], rng: np.random.Generator, power: 
         drawn.append(levels)
     cells = np.concatenate(drawn, axis=1)
     empty = Crowd(cells, np.zeros(cells.shape[1]))
-    shares = [np.mean([empty.touched(query) for query in queries], axis=0) for queries in kinds]
-    return Crowd(cells, np.mean(np.power(shares, power), axis=0) ** (1 / power))
+    touched = [np.mean([empty.touched(query) for query in queries], axis=0) for queries in kinds]
+    if shares is not None:
+        return Crowd(cells, np.average(touched, axis=0, weights=shares))
+    return Crowd(cells, np.mean(np.power(touched, power), axis=0) ** (1 / power))
 
 
 def candidates(query: Query, crowd: Crowd) -> list[Query]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.measure import best_row
-from laprasdp.policy.kinds import is_ordered
+from laprasdp.policy.shapes import is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors
 from laprasdp.strategy.optimize import optimize_gram, singular_value_bound

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.limits import MANY_PREDICTED
-from laprasdp.policy.backgrounds import NARROW, backgrounds
+from laprasdp.policy.backgrounds import NARROW, backgrounds, query_shares
 from laprasdp.policy.crowd import Crowd, crowd_of
-from laprasdp.policy.kinds import ALIKE, kinds_of_query
-from laprasdp.policy.outlook import Outlook, Shares
+from laprasdp.policy.kinds import ALIKE, kind_shares, kinds_of_query
+from laprasdp.policy.outlook import Outlook, Shares, mean_over
 from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.strategy.joint import Joint, design_joint, design_line
@@ -33,6 +33,9 @@ HURT = 1.27
 HURT_AROUND = 1.31
 """The same where most are measured around half of the total: less would leave predicted ones with more than
 any query has without predictions.  All kinds are hurt alike then: twenty statements by 1.33."""
+
+_UNLIKELY = 1.2
+"""Times the error of independent noise, that a kind which is not declared may have in the outlook."""
 
 _UNPLAYED = 1.26  # the same of what is thought, on long attributes
 _MOST = 0.75  # share of unpredicted queries that counts as most
@@ -81,6 +84,8 @@ class ProductDesign:
     centred : (k,) bool array
         Whether it has no prior, and is measured around half of the total.
     crowd : Crowd
+    query_shares : (k,) array or None
+        The share of the stream that each of `typical` stands for, where shapes are declared.
     """
 
     prior: Marginals
@@ -93,6 +98,7 @@ class ProductDesign:
     apart: Floats
     centred: npt.NDArray[np.bool_]
     crowd: Crowd
+    query_shares: Floats | None = None
 
     @property
     def typical(self) -> tuple[Query, ...]:
@@ -140,13 +146,14 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
     bare = replace(setting, predictions=(), expected=(), overlap=None)
     alone = _Compared(bare, None, _unlike(every), _unlike(others), seed)
     chosen = alone.best(None)
-    thought = Outlook(bare, alone.whole(chosen), None, compared.kinds, compared.crowd)
+    whole, shares = alone.whole(chosen), compared.query_shares
+    thought = Outlook(bare, whole, None, compared.kinds, compared.crowd, shares)
     errors = thought.others(alone.candidates[chosen][1], setting.length)
     independent = math.sqrt(setting.length / compared.power)
     if max(setting.domain.shape) > SHORT:  # to play a stream takes long there
         limits = np.maximum(np.minimum(_UNPLAYED * errors, independent), errors)
         return compared.design(compared.best(compared.alike(limits)))
-    hurt = HURT_AROUND if thought.centred.mean() > _MOST else HURT
+    hurt = HURT_AROUND if mean_over(thought.centred, shares) > _MOST else HURT
     allowed = _Allowed(others, compared.kinds, played(bare, alone.design(chosen)), hurt, independent)
     return compared.design(compared.unhurt(allowed, compared.alike(hurt * errors), played))
 
@@ -154,7 +161,9 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
 def _drawn(setting: Setting, seed: Sequence[int]) -> Kinds:
     """Queries of every kind; those of the kinds that need no predictions are the same without them."""
     rng = np.random.default_rng(seed)
-    return kinds_of_query(setting.domain, setting.predictions, _PLAYED, rng, setting.importance)
+    return kinds_of_query(
+        setting.domain, setting.predictions, _PLAYED, rng, setting.importance, setting.families
+    )
 
 
 def _unlike(kinds: Kinds) -> Kinds:
@@ -238,10 +247,15 @@ class _Compared:
             [queries[:_TYPICAL] for queries in others.values()],
             1 if len(setting.domain) <= NARROW else 2,
         )
-        self.crowd = crowd = crowd_of(meeting, np.random.default_rng([seed, 2]), power)
+        declared = kind_shares(setting.domain, setting.families)
+        asked = np.array([declared.get(kind, 0.0) for kind in kinds]) if declared else None
+        self.crowd = crowd = crowd_of(meeting, np.random.default_rng([seed, 2]), power, asked)
+        self.query_shares = query_shares(setting, kinds) if declared else None
         self._backgrounds = backgrounds(setting, every, shared=joint is None and bool(setting.predictions))
         self._whole = [background.at(1.0) for background in self._backgrounds]
-        self._outlooks = [Outlook(setting, prior, joint, kinds, crowd) for prior in self._whole]
+        self._outlooks = [
+            Outlook(setting, prior, joint, kinds, crowd, self.query_shares) for prior in self._whole
+        ]
         self.power = self._outlooks[0].power
         known = setting.overlap if setting.predictions else 0.0
         overlaps = _UNKNOWN if known is None else (known,)
@@ -259,9 +273,16 @@ class _Compared:
             table.append(np.concatenate(row))
             own.append(float(setting.importance @ free))
             errors.append(row[0])  # none of the stream is predicted, where that is not known
-        scores = ((np.array(table) / np.min(table, axis=0)) ** 4).mean(axis=1)
-        self._scores = scores * np.array([_WIDER**place for place, _ in self.candidates])
+        ratios = (np.array(table) / np.min(table, axis=0)) ** 4
+        wider = np.array([_WIDER**place for place, _ in self.candidates])
         self._predicted, self._others = np.array(own), np.array(errors)
+        if asked is None:
+            self._scores = ratios.mean(axis=1) * wider
+            return
+        most = self._others[:, asked == 0].max(axis=1, initial=0.0)
+        unlikely = np.maximum(most / (_UNLIKELY * math.sqrt(setting.length / self.power)), 1.0)
+        weights = np.tile(asked, len(overlaps)) / len(overlaps)
+        self._scores = np.where(unlikely <= unlikely.min() * _CLOSE, ratios @ weights * wider, np.inf)
 
     def best(self, limits: Floats | None) -> int:
         """The candidate of the best score, within limits on the error of each kind, one row a background."""
@@ -323,6 +344,7 @@ class _Compared:
             outlook.apart,
             outlook.centred,
             outlook.crowd,
+            self.query_shares,
         )
 
 

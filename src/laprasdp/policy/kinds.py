@@ -14,18 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.queries.attribute import Booleans, Categories
+from laprasdp.policy.shapes import Axes, Shape, counted, is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 
 WIDEST = 3  # attributes of a typical query
 _TRIES = 20
 _PARTS = 65_536  # of a long attribute, half of which are any of its values
-_NAMES = {1: "one", 2: "two", 3: "three"}
 
 Predicate = Callable[[Domain, int, np.random.Generator], npt.NDArray[np.bool_]]
 
 ALIKE = "like the predicted ones"
+GROUP = "a group of "
+"""How the kinds begin whose queries are asked together with all others of their GROUP BY."""
 
 
 def kinds_of_query(
@@ -34,9 +35,10 @@ def kinds_of_query(
     count: int,
     rng: np.random.Generator,
     importance: Floats | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> dict[str, tuple[Query, ...]]:
     """
-    Sample queries of every kind.
+    Sample queries of every kind, those of declared shapes first.
 
     Parameters
     ----------
@@ -48,29 +50,81 @@ def kinds_of_query(
     rng : Generator
     importance : (m,) array, optional
         Share of each prediction among those that are taken as models.
+    shapes : sequence of Shape
+        What the stream is declared to hold.
 
     Returns
     -------
     mapping of str to tuple of Query
-        Predicted shapes with other constants; single values, and ranges, of one to three attributes; half of
-        an attribute's values, whichever.  A kind that the domain does not have is left out.
+        Predicted shapes with other constants, unless shapes are declared; single values, and ranges, of one
+        to three attributes; half of an attribute's values, whichever.  A kind that the domain does not have
+        is left out.
     """
     found: dict[str, tuple[Query, ...]] = {}
-    used = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    ordered = [axis for axis in used if is_ordered(domain, axis) and domain.shape[axis] > 2]
-    for wide in range(1, min(WIDEST, len(used)) + 1):
-        name = f"{_NAMES[wide]} attribute" + ("s" if wide > 1 else "")
-        found[f"one value of {name}"] = _drawn(domain, used, wide, _point, count, rng)
-        if len(ordered) >= wide:
-            found[f"a range of {name}"] = _drawn(domain, ordered, wide, _range, count, rng)
-    many = [axis for axis in used if domain.shape[axis] > 3]
-    if many:
-        found["half of the values of one attribute"] = _drawn(domain, many, 1, _half, count, rng)
-    if predictions:  # last, so that the others are the same without predictions
+    for name, (shape, sets, _) in _declared(domain, shapes).items():
+        found[name] = _drawn(domain, sets, _PREDICATES[shape.what], count, rng)
+    for kind, queries in _others(domain, count, rng).items():
+        found.setdefault(kind, queries)
+    if predictions and not shapes:  # last, so that the others are the same without predictions
         found[ALIKE] = typical_queries(domain, predictions, count, rng, importance)
     return {kind: queries for kind, queries in found.items() if queries} or {
         "all rows": (Query.constant(domain, 1),)
     }
+
+
+def kind_shares(domain: Domain, shapes: Sequence[Shape]) -> dict[str, float]:
+    """
+    The share of the stream that each kind of declared shapes is expected to have.
+
+    Raises
+    ------
+    ConfigError
+        The domain has no query of a shape.
+    """
+    return {name: share for name, (_, _, share) in _declared(domain, shapes).items()}
+
+
+def _declared(domain: Domain, shapes: Sequence[Shape]) -> dict[str, tuple[Shape, list[Axes], float]]:
+    """Each kind of declared shapes: its shape, the sets of attributes, and its share."""
+    found: dict[str, tuple[Shape, list[Axes], float]] = {}
+    for shape in shapes:
+        every = shape.sets(domain)
+        for wide, sets in every.items():
+            name = _KINDS[shape.what] + (shape.named or counted((wide,)))
+            before = found[name][2] if name in found else 0.0
+            found[name] = shape, sets, before + shape.share / len(every)
+    return found
+
+
+def families_of(domain: Domain, shapes: Sequence[Shape], axis: int) -> dict[str, float]:
+    """How often each family of `laprasdp.strategy.background` is asked of one attribute, by declared shapes."""
+    found: dict[str, float] = {}
+    for shape in shapes:
+        family = _FAMILIES.get(shape.what) or ("range" if is_ordered(domain, axis) else "point")
+        for sets in (every := shape.sets(domain)).values():
+            asked = sum(axis in axes for axes in sets) / len(sets) / len(every)
+            if asked:
+                found[family] = found.get(family, 0.0) + shape.share * asked
+    return found
+
+
+def _others(domain: Domain, count: int, rng: np.random.Generator) -> dict[str, tuple[Query, ...]]:
+    """What may be asked of every domain."""
+    found: dict[str, tuple[Query, ...]] = {}
+    used = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    ordered = [axis for axis in used if is_ordered(domain, axis) and domain.shape[axis] > 2]
+
+    def drawn(axes: Sequence[int], wide: int, predicate: Predicate) -> tuple[Query, ...]:
+        return _drawn(domain, list(itertools.combinations(axes, wide)), predicate, count, rng)
+
+    for wide in range(1, min(WIDEST, len(used)) + 1):
+        found[_KINDS["values"] + counted((wide,))] = drawn(used, wide, _point)
+        if len(ordered) >= wide:
+            found[_KINDS["ranges"] + counted((wide,))] = drawn(ordered, wide, _range)
+    many = [axis for axis in used if domain.shape[axis] > 3]
+    if many:
+        found[_KINDS["sets"] + counted((1,))] = drawn(many, 1, _half)
+    return found
 
 
 def typical_queries(
@@ -110,24 +164,18 @@ def typical_queries(
     return tuple(found) or (Query.constant(domain, 1),)
 
 
-def is_ordered(domain: Domain, axis: int) -> bool:
-    """Whether ranges of the attribute make sense."""
-    return not isinstance(domain[domain.names[axis]], (Booleans, Categories))
-
-
 def _some(axes: Sequence[int], count: int, rng: np.random.Generator) -> list[int]:
     return [axes[place] for place in rng.choice(len(axes), size=count, replace=False)]
 
 
 def _drawn(
-    domain: Domain, axes: Sequence[int], wide: int, predicate: Predicate, count: int, rng: np.random.Generator
+    domain: Domain, sets: Sequence[Axes], predicate: Predicate, count: int, rng: np.random.Generator
 ) -> tuple[Query, ...]:
     """
-    Queries that differ, over sets of `wide` axes: each set once, in random order, before any comes again.
+    Queries that differ, over sets of axes: each set once, in random order, before any comes again.
 
     At least one for each set, so that no set is forgotten; of these the first `count` are a fair sample.
     """
-    sets = list(itertools.combinations(axes, wide))
     found: dict[Query, None] = {}
     for _ in range(max(_TRIES, math.ceil(count / len(sets)))):
         for place in rng.permutation(len(sets)).tolist():
@@ -181,3 +229,20 @@ def _redrawn(
     cuts = np.sort(rng.choice(np.arange(1, len(labels)), len(runs), replace=False))
     kinds = labels[np.concatenate([[0], runs])]
     return np.asarray(kinds[np.searchsorted(cuts, np.arange(len(labels)), side="right")])
+
+
+_KINDS = {
+    "ranges": "a range of ",
+    "values": "one value of ",
+    "sets": "half of the values of ",
+    "conjunctions": "conditions on ",
+    "group-by": GROUP,
+}
+_FAMILIES = {"ranges": "range", "values": "point", "sets": "random", "group-by": "point"}
+_PREDICATES: dict[str, Predicate] = {
+    "ranges": _range,
+    "values": _point,
+    "sets": _half,
+    "conjunctions": _predicate,
+    "group-by": _point,
+}

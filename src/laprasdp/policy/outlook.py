@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.product import ProductBelief
 from laprasdp.policy.crowd import Crowd, candidates
+from laprasdp.policy.kinds import GROUP
 from laprasdp.policy.pieces import alone, bounds_of, cut_off, nearest
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
@@ -53,6 +55,8 @@ class Outlook:
         Strategy for the predicted queries.
     kinds : mapping of str to tuple of Query
     crowd : Crowd
+    shares : (k,) array, optional
+        Share of the stream that each query of all kinds stands for; all kinds alike otherwise.
 
     Attributes
     ----------
@@ -76,8 +80,9 @@ class Outlook:
         joint: Joint | None,
         kinds: Mapping[str, Sequence[Query]],
         crowd: Crowd,
+        shares: Floats | None = None,
     ) -> None:
-        self.setting, self.m = setting, len(setting.predictions)
+        self.setting, self.m, self.shares = setting, len(setting.predictions), shares
         typical = [query for queries in kinds.values() for query in queries]
         belief = ProductBelief(prior)
         bounds = bounds_of(setting.predictions)
@@ -90,7 +95,8 @@ class Outlook:
         self.starts, self.sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
         self.power = setting.ledger_unit.total / 2.0**MU_BITS / setting.unit.max_rows**2
         covered = np.array([belief.covers(query) for query in typical])
-        self._settle(typical, covered, crowd)
+        together = np.repeat([kind.startswith(GROUP) for kind in kinds], sizes)
+        self._settle(typical, covered, together, crowd)
         fair = self.power / (1 + self.crowded * setting.length)
         self.sharp = np.array(
             [
@@ -105,18 +111,21 @@ class Outlook:
         self._kept: dict[Shares, tuple[Floats, Floats]] = {}
         self._told = Refined(every, np.zeros((0, 1)) if joint is None else joint.encode)
 
-    def _settle(self, typical: Sequence[Query], covered: np.ndarray, crowd: Crowd) -> None:
+    def _settle(
+        self, typical: Sequence[Query], covered: np.ndarray, together: np.ndarray, crowd: Crowd
+    ) -> None:
         """Who meets whom, and which queries without a prior are measured around half of the total."""
-        own = np.array([crowd.touched(query) for query in typical])
+        own = np.array([crowd.touched(query) for query in typical]) | together[:, np.newaxis]
         least = np.array([alone(query) for query in typical])
         length, self.centred = self.setting.length, np.zeros(len(own), dtype=bool)
         for _ in range(_ROUNDS):
             met = own | self.centred[:, np.newaxis]
-            share = crowd.share + (1 - crowd.share) * self.centred.mean()
+            around = mean_over(self.centred, self.shares)
+            share = crowd.share + (1 - crowd.share) * around
             alike = np.repeat(np.add.reduceat(met, self.starts, axis=0, dtype=float), self.sizes, axis=0)
             others = np.repeat(np.maximum(self.sizes - 1, 1), self.sizes)[:, np.newaxis]
             thought = (share + np.maximum(alike - met, 0) / others) / 2
-            anywhere = _ANYWHERE * float(self.centred.mean())
+            anywhere = _ANYWHERE * around
             self.crowded = np.maximum(np.where(own, thought, 0).max(axis=1), np.maximum(least, anywhere))
             self.centred = ~covered & (4 * (1 + self.crowded * length) > 1 + length)
         self.crowd = replace(crowd, share=share, anywhere=anywhere)
@@ -192,6 +201,11 @@ class Refined:
     def _weights(self, power: float) -> Floats:
         """How much each direction tells."""
         return 1 / (self._values + 1 / power) if power > 0 else np.zeros(len(self._values))
+
+
+def mean_over(values: npt.NDArray[Any], shares: Floats | None) -> float:
+    """The mean of what each query has, by the share of the stream that it stands for, if that is known."""
+    return float(values.mean() if shares is None else values @ shares)
 
 
 def deviations(joint: Floats) -> Floats:

@@ -15,7 +15,15 @@ from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import ProductDesign, design_product
-from laprasdp.policy.outlook import ENOUGH, Refined, deviations, finite, measured_deviation, told_deviation
+from laprasdp.policy.outlook import (
+    ENOUGH,
+    Refined,
+    deviations,
+    finite,
+    mean_over,
+    measured_deviation,
+    told_deviation,
+)
 from laprasdp.policy.pieces import Bounds, alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
@@ -37,6 +45,7 @@ from laprasdp.strategy.strength import measure
 _BETTER = 0.01  # least gain of a batch, against the total error
 _ALL, _ALIKE = 0.9, 0.75  # a row that touches all cells: where one does, most others are thought to
 _TURN = 12  # typical queries of each kind
+_LONG = 1_000  # statements after which typical ones begin again, where shapes are declared
 _SEEN = 20  # measured queries that the expected crowd is worth
 
 
@@ -72,7 +81,9 @@ class PrimmProduct(Primm):
         self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
-        self._busy = float(np.where(self.design.centred, 1.0, self.design.crowded).mean())
+        self._busy = mean_over(
+            np.where(self.design.centred, 1.0, self.design.crowded), self.design.query_shares
+        )
         self.belief = self._planned = GroupedBelief(self.design.prior)
         if self._first is not None:
             self._planned.learn(self._first, None)
@@ -88,7 +99,7 @@ class PrimmProduct(Primm):
         """Variances of typical queries, each measured as well as its turn allows."""
         k, (before, shared, total) = len(self.design.typical), self._foreseen
         left = whole = self._power(self.accounting.total * self.design.shares.stream)
-        order = sorted(range(k), key=lambda place: (place % _TURN, place))  # kinds in turn
+        order = self._order
         variances: list[float | None] = []
         for position, unpredicted in enumerate(arrivals, start=1):
             if not unpredicted:
@@ -106,6 +117,16 @@ class PrimmProduct(Primm):
             variances.append(min(itself, told) ** 2)
             left -= share * self._busy if itself <= told else piece * self.design.apart[place]
         return variances
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """Typical queries as they may come: kinds in turn, or by the shares that are declared."""
+        places, shares = range(len(self.design.typical)), self.design.query_shares
+        if shares is None:
+            return sorted(places, key=lambda place: (place % _TURN, place))
+        times = np.ceil(shares * _LONG).astype(int).tolist()
+        come = [((n + 0.5) / shares[place], place) for place in places for n in range(times[place])]
+        return [place for _, place in sorted(come)]
 
     @cached_property
     def _foreseen(self) -> tuple[Floats, Floats, float]:
@@ -312,7 +333,7 @@ class PrimmProduct(Primm):
                 free = measured_deviation(known[own], design.sharp * each / (1 + self._busy * others))
                 shared = told.covariances(start + own, start + rows, left * share)
                 piece = told_deviation(known[own], known[rows], shared, each / (1 + design.apart * others))
-                rest = float(np.minimum(free, piece).mean())
+                rest = mean_over(np.minimum(free, piece), design.query_shares)
             totals.append(predicted * float(weights @ known[:m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0

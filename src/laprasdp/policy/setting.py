@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from laprasdp.errors import ConfigError
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
 from laprasdp.pacing.split import shares_of
+from laprasdp.policy.shapes import ARE_SHAPES, Shape, are_shapes, kept_shapes, shapes_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
@@ -41,6 +43,9 @@ class Options:
     release : {"either", "gaussian", "pure"}
         What primm may release on a table of few cells: Gaussian noise again and again, or Laplace noise once,
         with the whole ε; the better of the two by itself.
+    shapes : list of str or Shape, or mapping of str to float
+        Families of queries that the stream is expected to hold, or the share of each; primm uses them.  Kept
+        as a tuple of `Shape`, by name.
 
     Raises
     ------
@@ -58,10 +63,12 @@ class Options:
     release: str = option(
         "either", ("either", "gaussian", "pure").__contains__, '"either", "gaussian" or "pure"'
     )
+    shapes: Iterable[str | Shape] | Mapping[str, float] = option((), are_shapes, ARE_SHAPES)
 
     def __post_init__(self) -> None:
         check_options(self)
         shares_of(self.split)
+        object.__setattr__(self, "shapes", shapes_of(self.shapes))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,9 +83,15 @@ class Options:
         One that came after the first ledgers is left out at its default: a ledger from before it goes on.
         """
         defaults = {one.name: one.default for one in fields(Options)}
-        return {
+        kept = {
             name: given for name, given in self.options.items() if name in _FIRST or given != defaults[name]
         }
+        return kept | ({"shapes": kept_shapes(self.families)} if self.families else {})
+
+    @property
+    def families(self) -> tuple[Shape, ...]:
+        """`shapes` as a tuple of `Shape`."""
+        return shapes_of(self.shapes)
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,8 @@ class Setting(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_arguments(horizon=self.horizon)
+        for shape in self.families:
+            shape.sets(self.domain)
         predictions = tuple(dict.fromkeys(self.predictions))
         if self.expected and len(self.expected) != len(predictions):
             raise ConfigError("every distinct predicted query, or none, has an expected count")
