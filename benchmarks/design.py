@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.accuracy import PROCESSES, answer_errors, one_thread
 from benchmarks.workloads import Scenario, predictions, stream
-from laprasdp.policy.design import MIXTURE, Design, optimal
+from laprasdp.policy.design import Design, optimal
+from laprasdp.policy.families import MIXTURE
 from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import Budget

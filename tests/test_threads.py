@@ -20,7 +20,8 @@ from threadpoolctl import ThreadpoolController
 import laprasdp as lp
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.policy.design import Predicted, design
+from laprasdp.policy.design import design
+from laprasdp.policy.families import Predicted
 from laprasdp.strategy import joint
 from laprasdp.strategy.threads import FEW, blas_threads, one_thread
 from laprasdp.stream.audit import audit

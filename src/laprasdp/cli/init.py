@@ -37,6 +37,7 @@ horizon = 100          # statements that the budget is paced for; "unknown" wher
 # accounting = "gaussian"
 # split = "matrix-heavy"
 # overlap = 0.8 # share of the stream that logs say is predicted; for policy = "primm"
+# shapes = ["ranges of one attribute"]    # what unpredicted statements will be; for policy = "primm"
 
 [ledger]
 file = {ledger}{ledger_pad}# keeps what was asked and spent; without it every process has the whole budget

@@ -32,15 +32,18 @@ def plan(path: Path, target_std: float | None, *, as_json: bool) -> int:
         planned = config.plan()
         alone = config.plan(predictions=False, kinds=planned.played)
         worth = _worth(config, planned, alone)
+        shapeless = _shapeless(config, planned)
     if as_json:
         row = {"table": config.name, "cells": config.planned.size, **aim, **planned.row()}
         row |= {"without_predictions": alone.row(), "predictions_worth": worth}
+        if shapeless is not None:
+            row |= {"without_shapes": shapeless.row()}
         print(json.dumps(row | {"warnings": list(planned.losses(alone))}))
     else:
         if target_std is not None:
             _print_aim(planned, target_std, aim["without_predictions_epsilon"])
         _print(config, planned, alone)
-        _print_kinds(planned, alone)
+        _print_kinds(planned, alone, shapeless)
         _print_worth(config, planned, worth)
         for loss in planned.losses(alone):
             say(f"lapras: warning: these predictions lose to none: {loss}")
@@ -115,21 +118,36 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
     screen.print(lines)
 
 
-def _print_kinds(planned: Plan, alone: Plan) -> None:
-    """What unpredicted queries would see, by their kind."""
+def _shapeless(config: Config, planned: Plan) -> Plan | None:
+    """The plan of the same stream if no shapes were declared; None where none are."""
+    if not config.stream.families:
+        return None
+    return replace(config, stream=replace(config.stream, shapes=())).plan(kinds=planned.played)
+
+
+def _print_kinds(planned: Plan, alone: Plan, shapeless: Plan | None) -> None:
+    """What unpredicted queries would see, by their kind; which are declared, and what that changes."""
     if planned.range_mae is None:
         return
     least, most = planned.range_mae
-    before = {kind.kind: kind.mae for kind in alone.kinds}
-    kinds = table(
-        ">mean error", *([">without predictions"] if planned.predicted else []), "unpredicted queries"
-    )
+    others = {"without predictions": alone} if planned.predicted else {}
+    others |= {} if shapeless is None else {"without shapes": shapeless}
+    declared = [] if shapeless is None else [">declared"]
+    kinds = table(">mean error", *(f">{name}" for name in others), *declared, "unpredicted queries")
+    before = [{kind.kind: kind.mae for kind in other.kinds} for other in others.values()]
     for kind in planned.kinds:
-        without = [records(before.get(kind.kind))] if planned.predicted else []
-        kinds.add_row(records(kind.mae), *without, kind.kind)
+        shares = [f"{planned.shapes[kind.kind]:.0%}" if kind.kind in planned.shapes else ""]
+        cells = [records(errors.get(kind.kind)) for errors in before]
+        kinds.add_row(records(kind.mae), *cells, *(shares if declared else []), kind.kind)
     screen = console()
     screen.print(f"\nUnpredicted queries by kind: {records(least)} to {records(most)} (source: measured)")
     screen.print(kinds)
+    if shapeless is not None:
+        about, worth = _about(planned), planned.streams[0].unpredicted_mae
+        screen.print(
+            f"Unpredicted queries of the declared shapes: {about}{records(worth)}. Others are answered too; "
+            "what they lose stands above."
+        )
 
 
 def _worth(config: Config, planned: Plan, alone: Plan) -> dict[str, float | None] | None:

@@ -17,6 +17,7 @@ _SPOKEN: dict[Any, str] = {
     (int, float): "a number",
     (int, str): "a whole number or text in quotes",
     (int, float, str): "a number or text in quotes",
+    (list, dict): "a list of shapes, or shapes with the share of each",
     (list, str): "a list of statements or the name of a file",
 }
 

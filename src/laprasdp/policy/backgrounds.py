@@ -116,7 +116,9 @@ def _weights(
 def query_shares(setting: Setting, kinds: Mapping[str, Sequence[Query]]) -> Floats:
     """Share of the stream that each query of all kinds stands for, where shapes are declared."""
     shares = kind_shares(setting.domain, setting.families)
-    return np.concatenate([np.full(len(each), shares.get(kind, 0.0) / len(each)) for kind, each in kinds.items()])
+    return np.concatenate(
+        [np.full(len(each), shares.get(kind, 0.0) / len(each)) for kind, each in kinds.items()]
+    )
 
 
 def _draws(setting: Setting, sets: Iterable[Axes]) -> int:

@@ -47,7 +47,7 @@ def crowd_of(
     kinds: Sequence[Sequence[Query]],
     rng: np.random.Generator,
     power: int = 1,
-    shares: Sequence[float] | None = None,
+    shares: Floats | None = None,
 ) -> Crowd:
     """
     Draw cells from queries of several kinds, and see who touches them.
@@ -59,7 +59,7 @@ def crowd_of(
     power : int
         The share of a cell is the mean of this power over the kinds: the higher, the more does it go by the
         kind that crowds most.
-    shares : sequence of float, optional
+    shares : (kinds,) array, optional
         Of the stream, by kind; all alike otherwise.
     """
     shape = kinds[0][0].domain.shape

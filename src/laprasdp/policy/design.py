@@ -14,48 +14,24 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.measure import best_row
-from laprasdp.policy.shapes import is_ordered
+from laprasdp.policy.families import MIXTURE, Family, Predicted, drawn, families
+from laprasdp.policy.kinds import kind_shares
+from laprasdp.policy.shapes import Shape
 from laprasdp.queries.domain import Domain
-from laprasdp.strategy.background import cell_moment, draw_vectors
+from laprasdp.strategy.background import cell_moment
 from laprasdp.strategy.optimize import optimize_gram, singular_value_bound
 from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
-MIXTURE = ("random", "point", "prefix", "range")
-_WITHOUT_ORDER = MIXTURE[:2]  # of categories nobody asks for prefixes or ranges
 _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first release
 _QUICK = 200  # up to so many cells a design takes well under a second, and tries more
 _MOSTLY = 0.6  # overlap from which on a design trusts the predictions more than later batches need it to
 _ALL = 1 - 1e-3  # as good as everything, where nothing else is expected
 _HURT = 1.08  # what predictions may cost any family, where nobody knows whether they come true
+UNLIKELY = 1.2
+"""Times the error of independent noise, that a family which is not declared may have, if any does not."""
+
 _SHARES_OF_SUMS = (1.0, 0.5, 0.25, 0.1)
 _CAUTIOUS = {False: (0.03, 0.75), True: (0.8, 0.25)}  # trust and share for few cells, and for many
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """
-    The prediction set, written out.
-
-    Attributes
-    ----------
-    vectors : (m, n) array
-    importance : (m,) array
-        Share of each query among them.
-    """
-
-    vectors: Floats
-    importance: Floats
-
-    def __bool__(self) -> bool:
-        return len(self.vectors) > 0
-
-    def deviations(self, inverse: Floats) -> Floats:
-        """(m,) standard deviations under a belief of this covariance."""
-        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", self.vectors, inverse, self.vectors)))
-
-    def deviation(self, inverse: Floats) -> float:
-        """Their mean, by importance; 0 where there is none."""
-        return float(self.importance @ self.deviations(inverse))
 
 
 @dataclass(frozen=True)
@@ -111,6 +87,7 @@ def design(
     laplace: PureNoise | None = None,
     pure: bool = False,
     seed: int = 0,
+    shapes: Sequence[Shape] = (),
 ) -> Design:
     """
     Choose strategy and share by comparing candidates.
@@ -131,6 +108,8 @@ def design(
         Only those are.
     seed : int
         Typical queries are drawn with it.
+    shapes : sequence of Shape
+        What unpredicted queries are expected to be, where that is declared.
 
     Notes
     -----
@@ -142,13 +121,15 @@ def design(
     A pure release is taken where its worst ratio is less.  A ratio is the error of what is predicted, or of a
     family, to that of the best strategy of either kind that knows what it is for; at an overlap between it is
     a mean of both.  Where the overlap is not known, predictions never cost a family more than a tenth.
+
+    Where shapes are declared, designs are chosen by them; the families of every table share a tenth of what
+    a release is optimised for, and no chosen release leaves one of them an error of more than `UNLIKELY`
+    times that of independent noise, if any does not.
     """
-    gaussian = _gaussian(domain, predicted, horizon, overlap, seed)
-    return (
-        gaussian
-        if laplace is None
-        else _of_either_kind(gaussian, domain, predicted, horizon, overlap, laplace, pure)
-    )
+    gaussian = _gaussian(domain, predicted, horizon, overlap, seed, shapes)
+    if laplace is None:
+        return gaussian
+    return _of_either_kind(gaussian, domain, predicted, horizon, overlap, laplace, pure, shapes)
 
 
 @dataclass(frozen=True)
@@ -167,9 +148,10 @@ def _of_either_kind(
     overlap: float | None,
     laplace: PureNoise,
     only: bool,
+    shapes: Sequence[Shape],
 ) -> Design:
     """The design of the least worst ratio."""
-    kinds = _kinds(domain, predicted, overlap)
+    kinds, others = _kinds(domain, predicted, overlap, shapes)
     own = int(bool(predicted) and overlap != 0)  # the predicted queries come first
     known = [
         min(
@@ -180,8 +162,10 @@ def _of_either_kind(
         for moment in kinds
     ]
 
+    judged = np.array([True] * own + [family.declared for family in others])
+
     def candidate(design: Design, errors: Sequence[float]) -> _Candidate:
-        ratios = np.array(errors) / known
+        ratios = np.where(judged, np.array(errors) / known, 0.0)
         return _Candidate(design, np.array(errors), float(ratios.max()), float(ratios[own:].max(initial=1.0)))
 
     def pure(strategy: Floats, covariance: Floats, unit: float) -> _Candidate:
@@ -193,7 +177,7 @@ def _of_either_kind(
 
     first = candidate(gaussian, _after(gaussian, kinds, horizon, bool(own)))
     counts = pure(np.eye(domain.size), np.eye(domain.size), laplace.counted)
-    best = _balanced(predicted, kinds, known, overlap)
+    best = _balanced(predicted, kinds, known, overlap, others)
     found = [
         *([] if only else [first]),
         counts,
@@ -201,15 +185,23 @@ def _of_either_kind(
     ]
     if own and overlap is None:
         nobody = Predicted(predicted.vectors[:0], predicted.importance[:0])
-        rest = sums(_balanced(nobody, kinds[1:], known[1:], None))
+        rest = sums(_balanced(nobody, kinds[1:], known[1:], None, others))
         alone = min((rest, counts, *found[:1]), key=lambda one: one.others)
         most = _HURT * alone.errors[1:]
         found = [one for one in found if (one.errors[1:] <= most).all()] or [alone]
+    unlikely = [float((one.errors[~judged] / horizon**0.5).max(initial=0.0)) for one in found]
+    limit = max(UNLIKELY, min(unlikely))
+    found = [one for one, most_of_it in zip(found, unlikely, strict=True) if most_of_it <= limit]
     return min(found, key=lambda one: one.worst).design
 
 
 def design_pure(
-    domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, laplace: PureNoise
+    domain: Domain,
+    predicted: Predicted,
+    horizon: int,
+    overlap: float | None,
+    laplace: PureNoise,
+    shapes: Sequence[Shape] = (),
 ) -> tuple[Design, bool]:
     """
     A p-identity strategy for a table of more cells, and whether it is better than any Gaussian release.
@@ -220,36 +212,43 @@ def design_pure(
     strategy has at least, and for no kind is its error above that of independent noise.  Ratios are to the
     best that knows the kind, as in `design`; of Gaussian noise `singular_value_bound` stands for it.
     """
-    kinds = _kinds(domain, predicted, overlap)
+    kinds, others = _kinds(domain, predicted, overlap, shapes)
     known = [laplace.line * optimize_p_identity(moment, steps=40).value(moment) ** 0.5 for moment in kinds]
-    found = _balanced(predicted, kinds, known, overlap)
-    own = int(bool(predicted) and overlap != 0)
+    found = _balanced(predicted, kinds, known, overlap, others)
+    own = len(kinds) - len(others)
     if own and overlap is None:
         nobody = Predicted(predicted.vectors[:0], predicted.importance[:0])
-        rest = _balanced(nobody, kinds[1:], known[1:], None)
+        rest = _balanced(nobody, kinds[1:], known[1:], None, others)
         if any(found.value(moment) > _HURT**2 * rest.value(moment) for moment in kinds[1:]):
             found = rest
+    judged = [True] * own + [family.declared for family in others]
+    alone = math.sqrt(horizon)
     best = [
-        min(one, singular_value_bound(moment) ** 0.5, math.sqrt(horizon))
-        for one, moment in zip(known, kinds, strict=True)
+        min(one, singular_value_bound(moment) ** 0.5, alone) for one, moment in zip(known, kinds, strict=True)
     ]
     errors = [laplace.line * found.value(moment) ** 0.5 for moment in kinds]
-    mixed = sum(moment / one**2 for moment, one in zip(kinds, best, strict=True)) / len(kinds)
-    worst = max(error / one for error, one in zip(errors, best, strict=True))
+    asked_for = [
+        row for row, asked in zip(zip(kinds, errors, best, strict=True), judged, strict=True) if asked
+    ]
+    mixed = sum(moment / one**2 for moment, _, one in asked_for) / len(asked_for)
+    worst = max(error / one for _, error, one in asked_for)
+    within = all(
+        error <= alone * (1 if asked else UNLIKELY) for error, asked in zip(errors, judged, strict=True)
+    )
     even = np.eye(domain.size)
     chosen = Design(found.strategy, 1.0, even, even, pure=True)
-    return chosen, worst**2 <= singular_value_bound(np.asarray(mixed)) and max(errors) <= math.sqrt(horizon)
+    return chosen, within and worst**2 <= singular_value_bound(np.asarray(mixed))
 
 
-def _kinds(domain: Domain, predicted: Predicted, overlap: float | None) -> list[Floats]:
+def _kinds(
+    domain: Domain, predicted: Predicted, overlap: float | None, shapes: Sequence[Shape]
+) -> tuple[list[Floats], list[Family]]:
     """Second moments of what may be asked: of the predicted queries first, then of each family."""
-    found = []
+    others = families(domain, shapes) if not predicted or overlap != 1 else []
+    found = [family.moment for family in others]
     if predicted and overlap != 0:
-        found.append((predicted.vectors.T * predicted.importance) @ predicted.vectors)
-    if not predicted or overlap != 1:
-        ordered = any(is_ordered(domain, axis) and size > 2 for axis, size in enumerate(domain.shape))
-        found += [cell_moment(domain, family) for family in (MIXTURE if ordered else _WITHOUT_ORDER)]
-    return found
+        found.insert(0, (predicted.vectors.T * predicted.importance) @ predicted.vectors)
+    return found, others
 
 
 def _after(gaussian: Design, kinds: Sequence[Floats], horizon: int, predicted: bool) -> list[float]:
@@ -267,7 +266,11 @@ def _after(gaussian: Design, kinds: Sequence[Floats], horizon: int, predicted: b
 
 
 def _balanced(
-    predicted: Predicted, kinds: Sequence[Floats], known: Sequence[float], overlap: float | None
+    predicted: Predicted,
+    kinds: Sequence[Floats],
+    known: Sequence[float],
+    overlap: float | None,
+    others: Sequence[Family],
 ) -> PIdentity:
     """
     A p-identity strategy: half for what is predicted, unless the overlap is known, the rest for all families.
@@ -277,12 +280,13 @@ def _balanced(
     """
     own = int(bool(predicted) and overlap != 0)  # the predicted queries
     trust = 0.0 if not own else 0.5 if overlap is None else min(overlap, 1 - 1e-4)
-    cells, others = len(kinds[0]), len(kinds) - own
-    parts = np.array([trust] * own + [(1 - trust) / max(others, 1)] * others)
+    cells = len(kinds[0])
+    parts = np.array([trust] * own + [(1 - trust) * family.share for family in others])
+    judged = np.array([True] * own + [family.declared for family in others])
     found, inverse = start(cells, min(ROWS, max(1, cells // 4))), np.eye(cells)
     for steps in (60, 60, 60, 200):
         deviations = np.array([math.sqrt(float(np.sum(moment * inverse))) for moment in kinds])
-        ratios = deviations / known
+        ratios = np.where(judged, deviations / known, 1.0)
         parts = parts * ratios**2 / (parts @ ratios**2)
         moments = list(kinds)
         if own:
@@ -294,20 +298,28 @@ def _balanced(
     return found
 
 
-def _gaussian(domain: Domain, predicted: Predicted, horizon: int, overlap: float | None, seed: int) -> Design:
+def _gaussian(
+    domain: Domain,
+    predicted: Predicted,
+    horizon: int,
+    overlap: float | None,
+    seed: int,
+    shapes: Sequence[Shape],
+) -> Design:
     """The best design of Gaussian noise."""
     rng = np.random.default_rng(seed)
     count = 2 if domain.size <= _QUICK else 1
-    typical = [draw_vectors(domain, family, count, rng) for family in MIXTURE]
+    typical = drawn(domain, shapes, count, rng)
+    shares = np.array([*kind_shares(domain, shapes).values()]) if shapes else None
     errors, designs = [], []
     even = _histogram(domain.size, total=True)
     even = even.T @ even
     batch = optimal(domain, predicted, 1.0) if predicted else np.eye(domain.size)
     if predicted and (overlap is None or 0 < overlap < _MOSTLY):
         trust, first = _CAUTIOUS[domain.size > 4 * horizon]
-        return Design(optimal(domain, predicted, trust), first, batch, even)
+        return Design(optimal(domain, predicted, trust, shapes), first, batch, even)
     expected = overlap if overlap is not None and predicted else 0.0
-    for strategy in _strategies(domain, predicted, expected, batch):
+    for strategy in _strategies(domain, predicted, expected, batch, shapes):
         precision = strategy.T @ strategy
         free = math.sqrt(2 / math.pi) * predicted.deviation(np.asarray(np.linalg.inv(precision)))
         for first in (*_FIRST, _ALL) if expected == 1 else _FIRST:
@@ -315,24 +327,26 @@ def _gaussian(domain: Domain, predicted: Predicted, horizon: int, overlap: float
             inverse = np.asarray(np.linalg.inv(halfway))
             share = (1 - first) / max(1.0, (1 - expected) * horizon)
             others = [_other_error(halfway, inverse, queries, share) for queries in typical]
-            mean = math.fsum(others) / len(others)
+            mean = math.fsum(others) / len(others) if shares is None else float(np.array(others) @ shares)
             errors.append(expected * free / math.sqrt(first) + (1 - expected) * mean)
             designs.append(Design(strategy, first, batch, even))
     return designs[int(np.argmin(errors))]
 
 
-def _strategies(domain: Domain, predicted: Predicted, overlap: float, batch: Floats) -> list[Floats]:
+def _strategies(
+    domain: Domain, predicted: Predicted, overlap: float, batch: Floats, shapes: Sequence[Shape]
+) -> list[Floats]:
     """Optimal strategies for some trusts in the predictions, and the histogram with and without the total."""
     found = [_histogram(domain.size, total=False), _histogram(domain.size, total=True)]
     if not predicted:
-        return [*found, optimal(domain, predicted, 0.0)]
+        return [*found, optimal(domain, predicted, 0.0, shapes)]
     if overlap == 1:
         return [*found, batch]
     trusts = (overlap, (1 + overlap) / 2) if domain.size <= _QUICK else ((1 + overlap) / 2,)
-    return [*found, *(optimal(domain, predicted, trust) for trust in trusts)]
+    return [*found, *(optimal(domain, predicted, trust, shapes) for trust in trusts)]
 
 
-def optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
+def optimal(domain: Domain, predicted: Predicted, trust: float, shapes: Sequence[Shape] = ()) -> Floats:
     """
     The strategy of least absolute error where this share of the stream is predicted.
 
@@ -340,17 +354,23 @@ def optimal(domain: Domain, predicted: Predicted, trust: float) -> Floats:
     """
     inverse = np.eye(domain.size)
     for _ in range(3 if domain.size <= _QUICK else 2):
-        gram = _moment(domain, predicted, trust, inverse)
+        gram = _moment(domain, predicted, trust, inverse, shapes)
         strategy = optimize_gram(gram, gap=1e-2).strategy
         inverse = np.asarray(np.linalg.inv(strategy.T @ strategy))
     return strategy
 
 
-def _moment(domain: Domain, predicted: Predicted, trust: float, inverse: Floats) -> Floats:
+def _moment(
+    domain: Domain, predicted: Predicted, trust: float, inverse: Floats, shapes: Sequence[Shape]
+) -> Floats:
     """Second moment of a stream, each part divided by the deviation that it has under this covariance."""
-    families = [cell_moment(domain, family) for family in MIXTURE]
-    others = sum(moment / math.sqrt(float(np.sum(moment * inverse))) for moment in families)
-    gram = np.asarray(others) * (max(1 - trust, 1e-4) / len(families))
+    asked = (
+        families(domain, shapes)
+        if shapes
+        else [Family(cell_moment(domain, name), 1 / len(MIXTURE)) for name in MIXTURE]
+    )
+    others = sum(one.moment * one.share / math.sqrt(float(np.sum(one.moment * inverse))) for one in asked)
+    gram = np.asarray(others) * max(1 - trust, 1e-4)
     if predicted:
         weights = predicted.importance / predicted.deviations(inverse)
         gram = gram + (predicted.vectors.T * weights) @ predicted.vectors * trust

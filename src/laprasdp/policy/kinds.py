@@ -36,6 +36,7 @@ def kinds_of_query(
     rng: np.random.Generator,
     importance: Floats | None = None,
     shapes: Sequence[Shape] = (),
+    others: bool = True,
 ) -> dict[str, tuple[Query, ...]]:
     """
     Sample queries of every kind, those of declared shapes first.
@@ -52,6 +53,8 @@ def kinds_of_query(
         Share of each prediction among those that are taken as models.
     shapes : sequence of Shape
         What the stream is declared to hold.
+    others : bool
+        Whether kinds that are not declared are sampled too.
 
     Returns
     -------
@@ -63,8 +66,9 @@ def kinds_of_query(
     found: dict[str, tuple[Query, ...]] = {}
     for name, (shape, sets, _) in _declared(domain, shapes).items():
         found[name] = _drawn(domain, sets, _PREDICATES[shape.what], count, rng)
-    for kind, queries in _others(domain, count, rng).items():
-        found.setdefault(kind, queries)
+    if others or not shapes:
+        for kind, queries in _others(domain, count, rng).items():
+            found.setdefault(kind, queries)
     if predictions and not shapes:  # last, so that the others are the same without predictions
         found[ALIKE] = typical_queries(domain, predictions, count, rng, importance)
     return {kind: queries for kind, queries in found.items() if queries} or {
@@ -97,15 +101,20 @@ def _declared(domain: Domain, shapes: Sequence[Shape]) -> dict[str, tuple[Shape,
 
 
 def families_of(domain: Domain, shapes: Sequence[Shape], axis: int) -> dict[str, float]:
-    """How often each family of `laprasdp.strategy.background` is asked of one attribute, by declared shapes."""
+    """How often each family of `strategy.background` is asked of an attribute, by declared shapes."""
     found: dict[str, float] = {}
     for shape in shapes:
-        family = _FAMILIES.get(shape.what) or ("range" if is_ordered(domain, axis) else "point")
+        family = family_of(shape, domain, axis)
         for sets in (every := shape.sets(domain)).values():
             asked = sum(axis in axes for axes in sets) / len(sets) / len(every)
             if asked:
                 found[family] = found.get(family, 0.0) + shape.share * asked
     return found
+
+
+def family_of(shape: Shape, domain: Domain, axis: int) -> str:
+    """The family of what a shape asks of one attribute."""
+    return _FAMILIES.get(shape.what) or ("range" if is_ordered(domain, axis) else "point")
 
 
 def _others(domain: Domain, count: int, rng: np.random.Generator) -> dict[str, tuple[Query, ...]]:

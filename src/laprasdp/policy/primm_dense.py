@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,9 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
 from laprasdp.limits import DENSE_CELLS
-from laprasdp.policy.design import Design, Predicted, PureNoise, design, design_pure
+from laprasdp.policy.design import Design, PureNoise, design, design_pure
+from laprasdp.policy.families import Predicted, families
+from laprasdp.policy.kinds import kinds_of_query
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
@@ -29,6 +31,7 @@ from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import charged_on
 from laprasdp.strategy.strength import measure, times_of, with_laplace
 
+_KIND = 12  # typical queries of each kind
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 _PURE_BITS = 20  # of those with Laplace noise, whose answers fit int64 with tables of 2^40 rows
 
@@ -70,7 +73,9 @@ class PrimmDense(Primm):
         if not self._first.pure:
             return self._first
         setting = self.setting
-        return design(setting.domain, self._predicted, setting.length, setting.overlap)
+        return design(
+            setting.domain, self._predicted, setting.length, setting.overlap, shapes=setting.families
+        )
 
     def _designed(self) -> Design:
         setting = self.setting
@@ -79,7 +84,7 @@ class PrimmDense(Primm):
         laplace = PureNoise(counted=unit * root / math.sinh(epsilon / 2), line=unit / root / epsilon)
         if setting.domain.size > DENSE_CELLS and setting.release != "gaussian":
             found, self.beats_gaussian = design_pure(
-                setting.domain, self._predicted, setting.length, setting.overlap, laplace
+                setting.domain, self._predicted, setting.length, setting.overlap, laplace, setting.families
             )
             return found
         return design(
@@ -89,6 +94,7 @@ class PrimmDense(Primm):
             setting.overlap,
             laplace=None if setting.release == "gaussian" else laplace,
             pure=setting.release == "pure",
+            shapes=setting.families,
         )
 
     def most_openings(self) -> int:
@@ -100,10 +106,16 @@ class PrimmDense(Primm):
     def expected_variance(self, query: Query) -> float:
         return self._forecast.variance(query)
 
+    def kinds(self) -> Mapping[str, Sequence[Query]]:
+        setting = self.setting
+        if not setting.families:
+            return {}
+        return kinds_of_query(setting.domain, (), _KIND, np.random.default_rng(0), shapes=setting.families)
+
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
-        """Variances of random 0/1 queries, each measured as well as its turn allows."""
+        """Variances of random 0/1 queries, or of declared shapes, each measured as its turn allows."""
         if self._design.pure:
-            return [_typical(self._forecast.inverse)] * sum(arrivals)
+            return [self._typical(self._forecast.inverse)] * sum(arrivals)
         left = whole = self._units(self.accounting.total) * (1 - self._design.first)
         precision: Floats = self._forecast.precision
         variances = list[float]()
@@ -113,12 +125,28 @@ class PrimmDense(Primm):
                 continue
             share = self.pacing.allowance(left, whole, position, len(variances) + 1)
             left -= share
-            before = _typical(inverse)
+            before = self._typical(inverse)
             variances.append(before / (1 + share * before))
             precision = precision + self._design.background * share
             if len(variances) % 10 == 0:
                 inverse = np.asarray(np.linalg.inv(precision))
         return list(variances)
+
+    @cached_property
+    def _asked(self) -> Floats | None:
+        """Second moment of unpredicted queries, where shapes are declared."""
+        setting = self.setting
+        if not setting.families:
+            return None
+        found = [one for one in families(setting.domain, setting.families) if one.declared]
+        whole = math.fsum(one.share for one in found)
+        return np.asarray(sum(one.moment * (one.share / whole) for one in found))
+
+    def _typical(self, inverse: Floats) -> float:
+        """Mean variance of unpredicted queries; of random 0/1 ones where no shapes are declared."""
+        if self._asked is not None:
+            return float(np.sum(self._asked * inverse))
+        return (float(inverse.sum()) + float(inverse.trace())) / 4
 
     def _opening(self, made: int) -> Grant | None:
         if self._taken is not None or (self._design.pure and not made):
@@ -270,11 +298,6 @@ class PrimmDense(Primm):
             if total < best * (1 - 1e-3):
                 best, chosen = total, share
         return chosen
-
-
-def _typical(inverse: Floats) -> float:
-    """Mean variance of random 0/1 queries."""
-    return (float(inverse.sum()) + float(inverse.trace())) / 4
 
 
 class LaplaceCounts(PrimmDense):

@@ -72,9 +72,10 @@ class Shape:
         found = _SHAPE.fullmatch(text)
         if found is None:
             raise ConfigError(
-                f'no shape {text!r}: write "ranges of", "values of", "sets of", "conjunctions of" or "group-by '
-                'of", and then "one attribute", "two attributes", "up to three attributes", "one or two '
-                'attributes", or names of attributes, as in "ranges of DISTANCE" or "values of DAY and HOUR"'
+                f'no shape {text!r}: write "ranges of", "values of", "sets of", "conjunctions of" or '
+                '"group-by of", and then "one attribute", "two attributes", "up to three attributes", '
+                '"one or two attributes", or names of attributes, as in "ranges of DISTANCE" or '
+                '"values of DAY and HOUR"'
             )
         what, rest = found[1].lower(), found[2]
         count = _COUNT.fullmatch(rest)

@@ -14,6 +14,7 @@ import numpy as np
 
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.limits import LEAST_EPSILON
+from laprasdp.policy.kinds import kind_shares
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.rollout import opened, play
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
@@ -105,6 +106,8 @@ class Plan:
         What unpredicted queries would see by their kind, where that matters.
     played : mapping of str to sequence of Query
         The queries of each kind that this was told by.
+    shapes : mapping of str to float
+        The kinds that are declared, and the share of the stream that each is expected to have.
     """
 
     policy: str
@@ -119,6 +122,7 @@ class Plan:
     approximate: bool = False
     kinds: tuple[PlannedKind, ...] = ()
     played: Mapping[str, Sequence[Query]] = field(default_factory=dict, repr=False)
+    shapes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def predicted_mae(self) -> float | None:
@@ -189,6 +193,7 @@ class Plan:
             "independent_basic_mae": self.independent_basic_mae,
             "independent_gaussian_mae": self.independent_gaussian_mae,
             "kinds": [vars(kind) for kind in self.kinds],
+            **({"shapes": dict(self.shapes)} if self.shapes else {}),
             "streams": [vars(stream) for stream in self.streams],
             "predicted": [vars(query) for query in self.predicted],
         }
@@ -242,6 +247,7 @@ def make_plan(
         approximate=policy.name == "primm",
         kinds=_kinds(policy, played),
         played=played,
+        shapes=kind_shares(setting.domain, setting.families),
     )
 
 

@@ -137,12 +137,19 @@ def rehearse(policy: Policy, settings: Settings, entries: Sequence[Kept], *, see
 def _new_queries(
     setting: Setting, entries: Sequence[Kept], rng: np.random.Generator
 ) -> list[tuple[str, Query]]:
-    """Distinct queries of every kind in turn, with their kind, that were neither predicted nor answered."""
+    """
+    Distinct queries of every kind in turn, with their kind, that were neither predicted nor answered.
+
+    Where shapes are declared, of those.
+    """
     known = {query.key for query in setting.predictions}
     replies = [kept.entry for kept in entries if isinstance(kept.entry, Reply)]
     known.update(query.key for reply in replies for query in reply.queries)
     importance = setting.importance if setting.predictions else None
-    drawn = kinds_of_query(setting.domain, setting.predictions, REHEARSED, rng, importance)
+    shapes = setting.families
+    drawn = kinds_of_query(
+        setting.domain, setting.predictions, REHEARSED, rng, importance, shapes, others=not shapes
+    )
     found: dict[str, tuple[str, Query]] = {}
     for place in range(max(map(len, drawn.values()))):
         for kind, queries in drawn.items():
