@@ -21,9 +21,9 @@ from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.design import UNLIKELY
 from laprasdp.policy.families import families
 from laprasdp.policy.kinds import families_of, kind_shares, kinds_of_query
+from laprasdp.policy.query_shapes import QueryShape, kept_shapes, shapes_of
 from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
-from laprasdp.policy.shapes import Shape, kept_shapes, shapes_of
 from laprasdp.privacy.gaussian import mean_absolute
 from laprasdp.stream.plan import make_plan
 
@@ -51,9 +51,9 @@ ONE = "a range of one attribute"
 
 @pytest.mark.parametrize(("text", "canonical"), TEXTS.items())
 def test_a_text_names_one_shape(text: str, canonical: str) -> None:
-    shape = Shape.read(text)
+    shape = QueryShape.read(text)
     assert str(shape) == canonical
-    assert Shape.read(canonical) == shape
+    assert QueryShape.read(canonical) == shape
     assert shape.sets(LARGE)
 
 

@@ -22,7 +22,7 @@ _KINDS: dict[str, Any] = {
     "int | None": (int, str),
     "float | None": (int, float),
     "WarmUp | int": (int, str),
-    "Iterable[str | Shape] | Mapping[str, float]": (list, dict),
+    "Iterable[str | QueryShape] | Mapping[str, float]": (list, dict),
 }
 """What a key holds, by the annotation of its field; texts otherwise."""
 

@@ -16,8 +16,8 @@ from laprasdp.arrays import Floats
 from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CLASSES
 from laprasdp.policy.kinds import ALIKE, WIDEST, families_of, kind_shares
+from laprasdp.policy.query_shapes import is_ordered
 from laprasdp.policy.setting import Setting
-from laprasdp.policy.shapes import is_ordered
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.query import Query
 from laprasdp.queries.runs import runs_of

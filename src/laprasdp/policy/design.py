@@ -16,7 +16,7 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.measure import best_row
 from laprasdp.policy.families import MIXTURE, Family, Predicted, drawn, families
 from laprasdp.policy.kinds import kind_shares
-from laprasdp.policy.shapes import Shape
+from laprasdp.policy.query_shapes import QueryShape
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment
 from laprasdp.strategy.optimize import optimize_gram, singular_value_bound
@@ -87,7 +87,7 @@ def design(
     laplace: PureNoise | None = None,
     pure: bool = False,
     seed: int = 0,
-    shapes: Sequence[Shape] = (),
+    shapes: Sequence[QueryShape] = (),
 ) -> Design:
     """
     Choose strategy and share by comparing candidates.
@@ -108,7 +108,7 @@ def design(
         Only those are.
     seed : int
         Typical queries are drawn with it.
-    shapes : sequence of Shape
+    shapes : sequence of QueryShape
         What unpredicted queries are expected to be, where that is declared.
 
     Notes
@@ -148,7 +148,7 @@ def _of_either_kind(
     overlap: float | None,
     laplace: PureNoise,
     only: bool,
-    shapes: Sequence[Shape],
+    shapes: Sequence[QueryShape],
 ) -> Design:
     """The design of the least worst ratio."""
     kinds, others = _kinds(domain, predicted, overlap, shapes)
@@ -201,7 +201,7 @@ def design_pure(
     horizon: int,
     overlap: float | None,
     laplace: PureNoise,
-    shapes: Sequence[Shape] = (),
+    shapes: Sequence[QueryShape] = (),
 ) -> tuple[Design, bool]:
     """
     A p-identity strategy for a table of more cells, and whether it is better than any Gaussian release.
@@ -241,7 +241,7 @@ def design_pure(
 
 
 def _kinds(
-    domain: Domain, predicted: Predicted, overlap: float | None, shapes: Sequence[Shape]
+    domain: Domain, predicted: Predicted, overlap: float | None, shapes: Sequence[QueryShape]
 ) -> tuple[list[Floats], list[Family]]:
     """Second moments of what may be asked: of the predicted queries first, then of each family."""
     others = families(domain, shapes) if not predicted or overlap != 1 else []
@@ -304,7 +304,7 @@ def _gaussian(
     horizon: int,
     overlap: float | None,
     seed: int,
-    shapes: Sequence[Shape],
+    shapes: Sequence[QueryShape],
 ) -> Design:
     """The best design of Gaussian noise."""
     rng = np.random.default_rng(seed)
@@ -334,7 +334,7 @@ def _gaussian(
 
 
 def _strategies(
-    domain: Domain, predicted: Predicted, overlap: float, batch: Floats, shapes: Sequence[Shape]
+    domain: Domain, predicted: Predicted, overlap: float, batch: Floats, shapes: Sequence[QueryShape]
 ) -> list[Floats]:
     """Optimal strategies for some trusts in the predictions, and the histogram with and without the total."""
     found = [_histogram(domain.size, total=False), _histogram(domain.size, total=True)]
@@ -346,7 +346,7 @@ def _strategies(
     return [*found, *(optimal(domain, predicted, trust, shapes) for trust in trusts)]
 
 
-def optimal(domain: Domain, predicted: Predicted, trust: float, shapes: Sequence[Shape] = ()) -> Floats:
+def optimal(domain: Domain, predicted: Predicted, trust: float, shapes: Sequence[QueryShape] = ()) -> Floats:
     """
     The strategy of least absolute error where this share of the stream is predicted.
 
@@ -361,7 +361,7 @@ def optimal(domain: Domain, predicted: Predicted, trust: float, shapes: Sequence
 
 
 def _moment(
-    domain: Domain, predicted: Predicted, trust: float, inverse: Floats, shapes: Sequence[Shape]
+    domain: Domain, predicted: Predicted, trust: float, inverse: Floats, shapes: Sequence[QueryShape]
 ) -> Floats:
     """Second moment of a stream, each part divided by the deviation that it has under this covariance."""
     asked = (

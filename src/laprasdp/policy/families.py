@@ -12,7 +12,7 @@ import numpy as np
 
 from laprasdp.arrays import Floats
 from laprasdp.policy.kinds import family_of, kinds_of_query
-from laprasdp.policy.shapes import Shape, is_ordered
+from laprasdp.policy.query_shapes import QueryShape, is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment, draw_vectors, sets_moment
 
@@ -67,7 +67,7 @@ class Family:
     declared: bool = True
 
 
-def families(domain: Domain, shapes: Sequence[Shape]) -> list[Family]:
+def families(domain: Domain, shapes: Sequence[QueryShape]) -> list[Family]:
     """
     The families that are expected.
 
@@ -75,7 +75,7 @@ def families(domain: Domain, shapes: Sequence[Shape]) -> list[Family]:
     ----------
     domain : Domain
         Of n cells, few enough to write out.
-    shapes : sequence of Shape
+    shapes : sequence of QueryShape
         None for those of every table.
     """
     if shapes:
@@ -87,7 +87,7 @@ def families(domain: Domain, shapes: Sequence[Shape]) -> list[Family]:
     return [Family(cell_moment(domain, name), 1 / len(names)) for name in names]
 
 
-def drawn(domain: Domain, shapes: Sequence[Shape], count: int, rng: np.random.Generator) -> list[Floats]:
+def drawn(domain: Domain, shapes: Sequence[QueryShape], count: int, rng: np.random.Generator) -> list[Floats]:
     """Typical queries, (count, n) arrays of 0 and 1: one a family, or of each kind of declared shapes."""
     if not shapes:
         return [draw_vectors(domain, family, count, rng) for family in MIXTURE]
@@ -95,7 +95,7 @@ def drawn(domain: Domain, shapes: Sequence[Shape], count: int, rng: np.random.Ge
     return [np.array([query.vector() for query in queries[:count]], float) for queries in kinds.values()]
 
 
-def _moment(domain: Domain, shape: Shape) -> Floats:
+def _moment(domain: Domain, shape: QueryShape) -> Floats:
     """The second moment of a shape."""
     names = [family_of(shape, domain, axis) for axis in range(len(domain))]
     every = shape.sets(domain).values()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.policy.shapes import Axes, Shape, counted, is_ordered
+from laprasdp.policy.query_shapes import Axes, QueryShape, counted, is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 
@@ -35,7 +35,7 @@ def kinds_of_query(
     count: int,
     rng: np.random.Generator,
     importance: Floats | None = None,
-    shapes: Sequence[Shape] = (),
+    shapes: Sequence[QueryShape] = (),
     others: bool = True,
 ) -> dict[str, tuple[Query, ...]]:
     """
@@ -51,7 +51,7 @@ def kinds_of_query(
     rng : Generator
     importance : (m,) array, optional
         Share of each prediction among those that are taken as models.
-    shapes : sequence of Shape
+    shapes : sequence of QueryShape
         What the stream is declared to hold.
     others : bool
         Whether kinds that are not declared are sampled too.
@@ -76,7 +76,7 @@ def kinds_of_query(
     }
 
 
-def kind_shares(domain: Domain, shapes: Sequence[Shape]) -> dict[str, float]:
+def kind_shares(domain: Domain, shapes: Sequence[QueryShape]) -> dict[str, float]:
     """
     The share of the stream that each kind of declared shapes is expected to have.
 
@@ -88,9 +88,11 @@ def kind_shares(domain: Domain, shapes: Sequence[Shape]) -> dict[str, float]:
     return {name: share for name, (_, _, share) in _declared(domain, shapes).items()}
 
 
-def _declared(domain: Domain, shapes: Sequence[Shape]) -> dict[str, tuple[Shape, list[Axes], float]]:
+def _declared(
+    domain: Domain, shapes: Sequence[QueryShape]
+) -> dict[str, tuple[QueryShape, list[Axes], float]]:
     """Each kind of declared shapes: its shape, the sets of attributes, and its share."""
-    found: dict[str, tuple[Shape, list[Axes], float]] = {}
+    found: dict[str, tuple[QueryShape, list[Axes], float]] = {}
     for shape in shapes:
         every = shape.sets(domain)
         for wide, sets in every.items():
@@ -100,7 +102,7 @@ def _declared(domain: Domain, shapes: Sequence[Shape]) -> dict[str, tuple[Shape,
     return found
 
 
-def families_of(domain: Domain, shapes: Sequence[Shape], axis: int) -> dict[str, float]:
+def families_of(domain: Domain, shapes: Sequence[QueryShape], axis: int) -> dict[str, float]:
     """How often each family of `strategy.background` is asked of an attribute, by declared shapes."""
     found: dict[str, float] = {}
     for shape in shapes:
@@ -112,7 +114,7 @@ def families_of(domain: Domain, shapes: Sequence[Shape], axis: int) -> dict[str,
     return found
 
 
-def family_of(shape: Shape, domain: Domain, axis: int) -> str:
+def family_of(shape: QueryShape, domain: Domain, axis: int) -> str:
     """The family of what a shape asks of one attribute."""
     return _FAMILIES.get(shape.what) or ("range" if is_ordered(domain, axis) else "point")
 

@@ -15,7 +15,7 @@ from laprasdp.errors import ConfigError
 from laprasdp.pacing.competitive import TYPICAL
 from laprasdp.pacing.pacing import Reading
 from laprasdp.pacing.split import shares_of
-from laprasdp.policy.shapes import ARE_SHAPES, Shape, are_shapes, kept_shapes, shapes_of
+from laprasdp.policy.query_shapes import ARE_SHAPES, QueryShape, are_shapes, kept_shapes, shapes_of
 from laprasdp.privacy.accounting import Accounting, accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
@@ -43,9 +43,9 @@ class Options:
     release : {"either", "gaussian", "pure"}
         What primm may release on a table of few cells: Gaussian noise again and again, or Laplace noise once,
         with the whole ε; the better of the two by itself.
-    shapes : list of str or Shape, or mapping of str to float
+    shapes : list of str or QueryShape, or mapping of str to float
         Families of queries that the stream is expected to hold, or the share of each; primm uses them.  Kept
-        as a tuple of `Shape`, by name.
+        as a tuple of `QueryShape`, by name.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Options:
     release: str = option(
         "either", ("either", "gaussian", "pure").__contains__, '"either", "gaussian" or "pure"'
     )
-    shapes: Iterable[str | Shape] | Mapping[str, float] = option((), are_shapes, ARE_SHAPES)
+    shapes: Iterable[str | QueryShape] | Mapping[str, float] = option((), are_shapes, ARE_SHAPES)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -89,8 +89,8 @@ class Options:
         return kept | ({"shapes": kept_shapes(self.families)} if self.families else {})
 
     @property
-    def families(self) -> tuple[Shape, ...]:
-        """`shapes` as a tuple of `Shape`."""
+    def families(self) -> tuple[QueryShape, ...]:
+        """`shapes` as a tuple of `QueryShape`."""
         return shapes_of(self.shapes)
 
 

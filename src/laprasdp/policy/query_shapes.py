@@ -36,7 +36,7 @@ _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Shape:
+class QueryShape:
     """
     A family of queries.
 
@@ -60,7 +60,7 @@ class Shape:
         return f"{self.what} of {self.named or counted(self.widths)}"
 
     @classmethod
-    def read(cls, text: str) -> Shape:
+    def read(cls, text: str) -> QueryShape:
         """
         The shape that a text names.
 
@@ -151,13 +151,13 @@ def are_shapes(given: Any) -> bool:
         return all(is_text(text) and is_number(share) and share > 0 for text, share in given.items())
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         return False
-    return all(is_text(one) or isinstance(one, Shape) for one in given)
+    return all(is_text(one) or isinstance(one, QueryShape) for one in given)
 
 
 ARE_SHAPES = "a list of shapes, or a mapping of shapes to positive shares"
 
 
-def shapes_of(given: Iterable[str | Shape] | Mapping[str, float]) -> tuple[Shape, ...]:
+def shapes_of(given: Iterable[str | QueryShape] | Mapping[str, float]) -> tuple[QueryShape, ...]:
     """
     Shapes as they are kept: each once, by name, shares adding up to one.
 
@@ -166,10 +166,10 @@ def shapes_of(given: Iterable[str | Shape] | Mapping[str, float]) -> tuple[Shape
     ConfigError
         A text names no shape.
     """
-    found: dict[str, Shape] = {}
+    found: dict[str, QueryShape] = {}
     shares = given.items() if isinstance(given, Mapping) else ((one, None) for one in given)
     for one, share in shares:
-        shape = one if isinstance(one, Shape) else Shape.read(one)
+        shape = one if isinstance(one, QueryShape) else QueryShape.read(one)
         if share is not None:
             shape = replace(shape, share=float(share))
         known = found.get(str(shape))
@@ -180,7 +180,7 @@ def shapes_of(given: Iterable[str | Shape] | Mapping[str, float]) -> tuple[Shape
     return tuple(replace(found[text], share=round(found[text].share / whole, 12)) for text in sorted(found))
 
 
-def kept_shapes(shapes: Iterable[Shape]) -> dict[str, float]:
+def kept_shapes(shapes: Iterable[QueryShape]) -> dict[str, float]:
     """Shapes as plain data."""
     return {str(shape): shape.share for shape in shapes}
 
