@@ -14,14 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
-from laprasdp.policy.query_shapes import Axes, QueryShape, counted, is_ordered
+from laprasdp.policy.query_shapes import QueryShape, counted, is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
+from laprasdp.strategy.subspaces import Axes
 
 WIDEST = 3  # attributes of a typical query
 _TRIES = 20
 _PARTS = 65_536  # of a long attribute, half of which are any of its values
 
+KindSets = tuple[QueryShape, list[Axes], float]
 Predicate = Callable[[Domain, int, np.random.Generator], npt.NDArray[np.bool_]]
 
 ALIKE = "like the predicted ones"
@@ -92,7 +94,7 @@ def _declared(
     domain: Domain, shapes: Sequence[QueryShape]
 ) -> dict[str, tuple[QueryShape, list[Axes], float]]:
     """Each kind of declared shapes: its shape, the sets of attributes, and its share."""
-    found: dict[str, tuple[QueryShape, list[Axes], float]] = {}
+    found: dict[str, KindSets] = {}
     for shape in shapes:
         every = shape.sets(domain)
         for wide, sets in every.items():

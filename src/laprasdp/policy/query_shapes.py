@@ -16,8 +16,7 @@ from laprasdp.arguments import is_number, is_text
 from laprasdp.errors import ConfigError
 from laprasdp.queries.attribute import Booleans, Categories
 from laprasdp.queries.domain import Domain
-
-Axes = tuple[int, ...]
+from laprasdp.strategy.subspaces import Axes
 
 NUMBERS = {1: "one", 2: "two", 3: "three"}
 """How many attributes a query of a shape may name, in words."""
