@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,6 @@ from laprasdp.belief.measure import best_row
 from laprasdp.limits import DENSE_CELLS
 from laprasdp.policy.design import Design, PureNoise, design, design_pure
 from laprasdp.policy.families import Predicted, families
-from laprasdp.policy.kinds import kinds_of_query
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.setting import Setting
@@ -31,7 +30,6 @@ from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import charged_on
 from laprasdp.strategy.strength import measure, times_of, with_laplace
 
-_KIND = 12  # typical queries of each kind
 _BITS = 28  # grid of measured rows: weights and their squares fit int64
 _PURE_BITS = 20  # of those with Laplace noise, whose answers fit int64 with tables of 2^40 rows
 
@@ -105,12 +103,6 @@ class PrimmDense(Primm):
 
     def expected_variance(self, query: Query) -> float:
         return self._forecast.variance(query)
-
-    def kinds(self) -> Mapping[str, Sequence[Query]]:
-        setting = self.setting
-        if not setting.families:
-            return {}
-        return kinds_of_query(setting.domain, (), _KIND, np.random.default_rng(0), shapes=setting.families)
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
         """Variances of random 0/1 queries, or of declared shapes, each measured as its turn allows."""

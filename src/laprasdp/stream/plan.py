@@ -14,7 +14,7 @@ import numpy as np
 
 from laprasdp.errors import BudgetError, ConfigError
 from laprasdp.limits import LEAST_EPSILON
-from laprasdp.policy.kinds import kind_shares
+from laprasdp.policy.kinds import kind_shares, kinds_of_query
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.rollout import opened, play
 from laprasdp.privacy.budget import NOISE_SHARE, Budget
@@ -28,6 +28,7 @@ OVERLAPS = tuple(i / 10 for i in range(11))
 HURT = 1.3
 """Times the error without predictions, above which the plan warns."""
 
+_TYPICAL = 12  # queries of each kind, where the policy has none
 _ARRIVALS = 4_000  # an expectation over random orders is averaged over about this many arrivals
 
 
@@ -233,7 +234,11 @@ def make_plan(
     )
     errors = [query.mae for query in predicted if query.mae]
     basic = mean_absolute(sigma_of(budget.epsilon / length, budget.delta / (length + 1), rows))
+    shapes = setting.families
     played = policy.kinds() if kinds is True else kinds or {}
+    if kinds is True and shapes and not played:
+        rng = np.random.default_rng(seed)
+        played = kinds_of_query(setting.domain, (), _TYPICAL, rng, shapes=shapes)
     return Plan(
         policy.name,
         policy.accounting.name,
@@ -247,7 +252,7 @@ def make_plan(
         approximate=policy.name == "primm",
         kinds=_kinds(policy, played),
         played=played,
-        shapes=kind_shares(setting.domain, setting.families),
+        shapes=kind_shares(setting.domain, shapes),
     )
 
 
