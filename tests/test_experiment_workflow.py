@@ -74,11 +74,12 @@ def test_predictions_of_a_workflow_cover_the_overlap(shelf: data.Data) -> None:
 def test_a_user_who_was_left_out_is_predicted_by_the_others(shelf: data.Data) -> None:
     rows = predictor.measure("brushes", shelf, 0, 20, ("primm",), 0)
     found = {(row["method"], row["predictor"]): row for row in rows}
-    assert len(found) == len(rows) == 5
+    assert len(found) == len(rows) == 5 + len(predictor.SHAPED)
     none, learned, oracle = (found["primm", name] for name in ("none", "learned", "oracle"))
     assert (none["overlap"], oracle["overlap"]) == (0, 1)
     assert learned["overlap"] > 0.5
     assert oracle["mae"] < learned["mae"] < none["mae"]
+    assert found["primm", "shapes"]["mae"] < found["primm", "shape"]["mae"] < none["mae"]
     assert oracle["log_loss"] < learned["log_loss"] < 1.05 * math.log(32)  # drawn evenly from 32
     assert found["histogram-total", "none"]["mae"] > 0
     assert all(row["answered"] == 1 for row in rows)

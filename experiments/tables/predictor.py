@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from laprasdp.errors import LaprasError
 from laprasdp.predict.forecast import make_forecast
 from laprasdp.predict.frequency import Frequency
 from laprasdp.predict.log import Log
+from laprasdp.predict.logged_shapes import logged_shapes
 from laprasdp.predict.mixture import Mixture
 from laprasdp.predict.model import Context, Spread
 from laprasdp.predict.score import log_loss
@@ -51,6 +52,13 @@ _STUDIED: list[tuple[str, int, Sequence[int]]] = [
 ]
 METHODS = ("primm", "static", "smooth")
 PREDICTORS = ("none", "frequency", "learned", "oracle")
+SHAPED = ("shape", "shapes", "shapes, learned")
+"""Of brushes with primm: what they are is declared; the shapes of the log are; and some statements, too."""
+
+BESIDE = 100  # statements beside learned shapes
+
+
+Shapes = Sequence[str] | Mapping[str, float]
 
 
 class Told(NamedTuple):
@@ -59,6 +67,13 @@ class Told(NamedTuple):
     counts: dict[Query, float]
     overlap: float | None = None
     log_loss: float | None = None
+
+    def top(self, size: int) -> Told:
+        """The most expected statements alone."""
+        kept = dict(sorted(self.counts.items(), key=lambda pair: -pair[1])[:size])
+        if self.overlap is None:
+            return Told(kept)
+        return Told(kept, self.overlap * sum(kept.values()) / sum(self.counts.values()), self.log_loss)
 
 
 def measure(
@@ -71,8 +86,8 @@ def measure(
     log, stream = study.tested.log, queries(study.tested)
     rows, told = list[Row](), dict(_told(study.tested, horizon, size))
 
-    def row(method: str, predictor: str, said: Told, kept: dict[Query, float]) -> Row:
-        found = answer(study.table, log.domain, stream, kept, said.overlap, method, horizon, seed)
+    def row(method: str, predictor: str, said: Told, kept: dict[Query, float], shapes: Shapes = ()) -> Row:
+        found = answer(study.table, log.domain, stream, kept, said.overlap, method, horizon, seed, shapes)
         return {
             "dataset": dataset,
             "user": study.user[:8] if dataset == "brushes" else study.user,
@@ -86,6 +101,12 @@ def measure(
             "log_loss": None if said.log_loss is None else round(said.log_loss, 4),
         } | found
 
+    if brushed and "primm" in methods:
+        learned = logged_shapes(log, horizon)
+        for predictor, shapes in (("shape", ["ranges of one attribute"]), ("shapes", learned)):
+            rows.append(row("primm", predictor, told["none"], {}, shapes))
+        few = told["learned"].top(BESIDE)
+        rows.append(row("primm", "shapes, learned", few, few.counts, learned))
     for method in methods:
         for predictor in PREDICTORS:
             said = told[predictor]
@@ -153,6 +174,7 @@ def answer(
     method: str,
     horizon: int,
     seed: int,
+    shapes: Shapes = (),
 ) -> Row:
     """Mean expected error from exact deviations, and the error that was seen with seeded noise."""
     exact = dict[Query, int]()
@@ -167,6 +189,7 @@ def answer(
             overlap=overlap,
             policy=method,
             release="gaussian",
+            shapes=shapes,
             name=TABLE,
             public=True,
             noise=SeededNoise(seed),
@@ -229,8 +252,10 @@ class Predictor:
         "statements. SkyServer: positions as windows of two degrees on a grid of one, learned from the first "
         "half, streams of 1,000 of the second half, of a made-up table of 360 cells. |P| is that of "
         "the least expected error on streams held out of the training lines. Static and smooth take the "
-        "most expected queries that tell 20,000 columns apart at most. Errors are expectations from exact "
-        "deviations; `observed_mae` has seeded noise."
+        "most expected queries that tell 20,000 columns apart at most. Of brushes, `shape` has no statements "
+        "but the declaration that they are ranges of one attribute, `shapes` those of the log with their "
+        "shares, and `shapes, learned` the 100 most expected statements beside. Errors are expectations from "
+        "exact deviations; `observed_mae` has seeded noise."
     )
     claim: str = (
         "With PRIMM learned predictions close more than half of the gap between none and a perfect oracle "
@@ -276,7 +301,7 @@ class Predictor:
             methods = [one for one in (*METHODS, "histogram-total") if (one, "none") in found]
             chosen = {
                 predictor: [found.get((method, predictor), []) for method in methods]
-                for predictor in PREDICTORS
+                for predictor in (*PREDICTORS, *SHAPED[:2])
             }
             points.points(
                 axes, methods, chosen, title=f"{panel[0]}, S = {panel[1]}", x="median error, records"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ class Wanted:
 def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
     """Write the predictions that a log supports."""
     from laprasdp.predict.forecast import make_forecast, write_forecast
+    from laprasdp.predict.logged_shapes import logged_shapes
 
     settings = read_config(wanted.config, predictions=False)
     horizon, count = wanted.horizon or settings.stream.horizon or 100, count or settings.prediction_count
@@ -41,7 +42,8 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
     with progress("learning") as step:
         predictor = _maker(wanted.model, horizon, step)()
         predictor.fit(log)
-    forecast = make_forecast(predictor, log, horizon, count)
+    shapes = logged_shapes(log, horizon)
+    forecast = replace(make_forecast(predictor, log, horizon, count), shapes=shapes)
     row = {
         "log": str(wanted.log),
         "model": wanted.model,
@@ -49,9 +51,18 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
         **log.tally.row(),
     }
     write_forecast(forecast, out, row)
-    summary = {"horizon": horizon, "predictions": len(forecast.predictions), "overlap": forecast.overlap}
+    summary = {
+        "horizon": horizon,
+        "predictions": len(forecast.predictions),
+        "overlap": forecast.overlap,
+        "shapes": shapes,
+    }
     if as_json:
-        print(json.dumps({"file": str(out), **summary, "unpredicted": forecast.unpredicted, **row}))
+        print(
+            json.dumps(
+                {"file": str(out), **summary, "unpredicted": forecast.unpredicted, "shapes": shapes, **row}
+            )
+        )
         return 0
     screen = console()
     _print_tally(log)
@@ -63,6 +74,7 @@ def fit(wanted: Wanted, count: int | None, out: Path, *, as_json: bool) -> int:
     for one in forecast.predictions[:10]:
         listed.add_row(f"{one.expected:.2f}", shorten(one.text, 110))
     screen.print(listed, markup=False)
+    _print_shapes(shapes)
     screen.print(f"\n{out}: put predictions = {json.dumps(str(out))} under [stream].", markup=False)
     return 0
 
@@ -141,12 +153,25 @@ def _print_tally(log: Log) -> None:
     screen.print()
 
 
+def _print_shapes(shapes: Mapping[str, float]) -> None:
+    screen = console()
+    if not shapes:
+        screen.print("\nNo shapes: more than a quarter of the lines are of none that can be declared.")
+        return
+    listed = table(">share", "shape of what is not predicted")
+    for shape, share in sorted(shapes.items(), key=lambda pair: -pair[1]):
+        listed.add_row(f"{share:.1%}", shape)
+    screen.print()
+    screen.print(listed, markup=False)
+
+
 def _print_score(model: str, found: Score) -> None:
     screen = console()
     screen.print(
         f"{model}: {found.windows} windows of {found.horizon:,} lines after what was learned; log-loss "
         f"{found.log_loss:.3f} nats a line; calibration error {found.calibration_error:.1%}; "
-        f"not in the log {found.missing:.1%}, foretold {found.expected_missing:.1%}."
+        f"not in the log {found.missing:.1%}, foretold {found.expected_missing:.1%}; of the learned shapes "
+        f"{found.shapes:.1%}."
     )
     sizes = table(">|P|", ">overlap", ">foretold", ">precision", ">recall")
     for one in found.sizes:

@@ -61,6 +61,7 @@ def with_forecast(section: Section, stream: Stream, domain: Domain, name: str, f
         stream,
         predictions=tuple(replace(one, place=f"{section.where}: {one.text}") for one in forecast.predictions),
         overlap=forecast.overlap if stream.overlap is None else stream.overlap,
+        shapes=stream.shapes if "shapes" in section else forecast.shapes,
     )
 
 

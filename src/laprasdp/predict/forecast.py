@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
+from laprasdp.policy.query_shapes import are_shapes, kept_shapes, shapes_of
 from laprasdp.predict.askable import meaning
 from laprasdp.predict.log import Log, Provenance, provenance_named
 from laprasdp.predict.model import Context, Predictor
@@ -41,6 +42,8 @@ class Forecast:
     domain : Domain
     provenance : {"public", "private-answers"}
         Where the log came from.
+    shapes : mapping of str to float
+        The shapes that are expected, with their shares; none where none were learned.
     """
 
     predictions: tuple[Prediction, ...]
@@ -49,6 +52,7 @@ class Forecast:
     table: str
     domain: Domain
     provenance: Provenance
+    shapes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def overlap(self) -> float:
@@ -129,6 +133,7 @@ def write_forecast(
         "domain": forecast.domain.fingerprint,
         "horizon": forecast.horizon,
         "unpredicted": forecast.unpredicted,
+        "shapes": dict(forecast.shapes),
         "about": dict(about or {}),
         "predictions": [{"query": one.text, "expected": one.expected} for one in forecast.predictions],
     }
@@ -164,10 +169,13 @@ def read_forecast(path: str | os.PathLike[str], domain: Domain, table: str) -> F
     try:
         horizon, rest = row["horizon"], float(row["unpredicted"])
         given = [(one["query"], float(one["expected"])) for one in row["predictions"]]
+        shapes = row.get("shapes", {})
         sound = isinstance(horizon, int) and horizon >= 1 and 0 <= rest <= horizon * (1 + 1e-9)
+        sound &= isinstance(shapes, dict) and are_shapes(shapes)
+        shapes = kept_shapes(shapes_of(shapes)) if sound else {}
         if not sound or not all(isinstance(text, str) and 0 <= count < 1e12 for text, count in given):
             raise ValueError
-    except (KeyError, TypeError, ValueError):
+    except (ConfigError, KeyError, TypeError, ValueError):
         raise ConfigError(f"{path} has been changed by hand and is not sound; {again}") from None
     listed, reader = [], Reader(domain, table)
     for place, (text, count) in enumerate(given, start=1):
@@ -175,7 +183,8 @@ def read_forecast(path: str | os.PathLike[str], domain: Domain, table: str) -> F
             listed.append(predicted(reader.parse(text), count, f"{path}: {text}"))
         except UnsupportedQuery as error:
             raise ConfigError(f"{path}: prediction {place}: {error}") from None
-    return Forecast(tuple(listed), rest, horizon, table, domain, provenance_named(row.get("provenance")))
+    provenance = provenance_named(row.get("provenance"))
+    return Forecast(tuple(listed), rest, horizon, table, domain, provenance, shapes)
 
 
 def _count(one: Prediction) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
 from laprasdp.predict.log import Log
+from laprasdp.predict.logged_shapes import covered, logged_shapes
 from laprasdp.predict.model import Context, Predictor, Spread
 from laprasdp.predict.template import Key
 
@@ -60,6 +61,8 @@ class Score:
     reliability : tuple of (float, float, int)
         For statements by their probability to be asked at all: mean probability, share asked, how many.
     sizes : tuple of SizeScore
+    shapes : float
+        Share of the lines that are of a shape that was learned, 0 where none were.
     """
 
     windows: int
@@ -70,6 +73,7 @@ class Score:
     calibration_error: float
     reliability: tuple[tuple[float, float, int], ...]
     sizes: tuple[SizeScore, ...]
+    shapes: float
 
     def row(self) -> dict[str, Any]:
         """As plain data."""
@@ -110,7 +114,7 @@ def score(
     horizon = min(horizon, held)
     count = min(windows, held // horizon)
     origins = np.linspace(len(log) - held, len(log) - horizon, count).astype(int).tolist()
-    losses, foretold, found, marks, rows = [], [], [], [], []
+    losses, foretold, found, marks, rows, shaped = [], [], [], [], [], []
     for origin in origins:
         before, after = log.lines(0, origin), log.lines(origin, origin + horizon)
         predictor = make()
@@ -118,6 +122,8 @@ def score(
         at = None if after.times is None else float(after.times[0])
         spread = predictor.expected_counts(horizon, Context(at=at))
         losses.append(log_loss(spread, before, after))
+        shapes = logged_shapes(before, horizon)
+        shaped.append(covered(shapes, after) if shapes else 0.0)
         foretold.append(predictor.missing_mass)
         asked_before = np.bincount(before.ids, minlength=len(log.statements)) > 0
         found.append(float(np.mean(~asked_before[after.ids])))
@@ -138,6 +144,7 @@ def score(
         sum(abs(a - b) * n for a, b, n in reliability) / number,
         reliability,
         tuple(map(SizeScore, SIZES, *np.mean(rows, axis=0).T.tolist())),
+        float(np.mean(shaped)),
     )
 
 
