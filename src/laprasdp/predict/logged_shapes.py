@@ -39,8 +39,8 @@ def logged_shapes(log: Log, horizon: int) -> dict[str, float]:
 
     Notes
     -----
-    Public as the log is.  A single value counts as a range where the same attributes are mostly asked for
-    ranges.
+    Public as the log is.  A single value counts as a range, or as a conjunction, where the same attributes
+    are mostly asked for those.
     """
     ids = log.ids[_places(log) < horizon]
     counts = np.bincount(ids, minlength=len(log.statements))
@@ -131,13 +131,13 @@ def _text(what: str, axes: tuple[int, ...] | list[int], domain: Domain) -> str |
 
 
 def _merged(found: Counter[str]) -> dict[str, int]:
-    """Single values as ranges where the same attributes are asked for ranges as often."""
+    """Single values as ranges or conjunctions where the same attributes are asked for those as often."""
     merged = dict(found)
     for text, count in found.items():
         what, _, names = text.partition(" of ")
-        ranges = f"ranges of {names}"
-        if what == "values" and found.get(ranges, 0) >= count:
-            merged[ranges] += merged.pop(text)
+        wider = max((f"ranges of {names}", f"conjunctions of {names}"), key=lambda one: found.get(one, 0))
+        if what == "values" and found.get(wider, 0) >= count:
+            merged[wider] += merged.pop(text)
     return merged
 
 
