@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
+import psycopg
 import pytest
 from browser import Service, waited
 from office import COUNT, write_office
@@ -76,3 +77,29 @@ def test_several_processes_drain_as_one(tmp_path: Path, server: Server) -> None:
     path = tmp_path / "lapras.toml"
     path.write_text(path.read_text().replace('file = "t.ledger"', f"url = {json.dumps(server.url)}"))
     stopped(Service(tmp_path, ANSWER_AFTER="4s", WORKERS="2", ACCOUNTS=server.url))
+
+
+def test_processes_end_when_the_first_one_was_killed(tmp_path: Path, server: Server) -> None:
+    """It can tell them nothing: they see that it is gone, and let end what is open."""
+    with psycopg.connect(server.url, autocommit=True) as database:
+        database.execute("CREATE DATABASE killed")
+    url = server.url.replace("/postgres?", "/killed?")
+    write_office(tmp_path)
+    path = tmp_path / "lapras.toml"
+    path.write_text(path.read_text().replace('file = "t.ledger"', f"url = {json.dumps(url)}"))
+    service = Service(tmp_path, ANSWER_AFTER="4s", WORKERS="2", ACCOUNTS=url)
+    assert service.get("ada", "schema").status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(service.ask, "ada", f"{COUNT} WHERE n = 4")
+        time.sleep(1)
+        service.stop(signal.SIGKILL)
+        assert begun.result().status_code == 200
+
+    def gone() -> bool:
+        try:
+            httpx2.get(f"{service.url}/healthz", timeout=60)
+        except httpx2.TransportError:
+            return True
+        return False
+
+    waited(gone)

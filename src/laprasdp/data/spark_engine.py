@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("spark", "sc")
 _BATCH = 2**17
+_FEW = 64  # files
 _PATIENCE = 120.0  # seconds without a worker
 _ADDRESS = re.compile(r"(spark|sc)://[\w.,:\[\]-]+")
 _FILE = re.compile(r"(?:(parquet|delta|orc)\.`([^`]+)`|([^`@]*/[^`@]*))(?:@(\d+))?")
@@ -128,7 +129,7 @@ class SparkEngine:
         statement = typed(cells_of(self._rows(scan), scan, words_for(""))).sql("spark")
         with self._told():
             counted = self._counted(statement)
-            if self._state() != self._begun:
+            if self._state(self._frame()) != self._begun:
                 raise DataError(f"{self.label} was changed while it was read: open it again")
         yield from counted.to_batches(_BATCH)
 
@@ -167,8 +168,8 @@ class SparkEngine:
             self._version = self._version or self._last_version(form)
         elif self._version:
             raise DataError(f"{self.label}: {form or 'a view'} has no versions: leave @{self._version} out")
-        self._begun = self._state()
-        fields = self._spark.sql(exp.select("*").from_(self._table).limit(0).sql("spark")).schema.fields
+        frame = self._frame()
+        fields, self._begun = frame.schema.fields, self._state(frame)
         self._padded = [is_padded(field) for field in fields]
         self.described = [(field.name, duckdb_type(field.dataType.simpleString())) for field in fields]
 
@@ -194,19 +195,31 @@ class SparkEngine:
             table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
         return table
 
-    def _state(self) -> object:
-        """The schema of the table and, if no version holds them, its files with sizes and times."""
+    def _frame(self) -> Any:
+        """The table as it is now; of files Spark reads the schema anew, by a job of its own."""
         if not self._version and not self._is_file:
             self._spark.catalog.refreshTable(".".join(f"`{part}`" for part in self._parts))
-        table = self._spark.sql(exp.select("*").from_(self._table).sql("spark"))
-        schema = table.schema.simpleString()
-        files = [] if self._version else sorted(table.inputFiles())
+        return self._spark.sql(exp.select("*").from_(self._table).sql("spark"))
+
+    def _state(self, frame: Any) -> object:
+        """The schema of the table and, if no version holds them, its files with sizes and times."""
+        schema = frame.schema.simpleString()
+        files = [] if self._version else sorted(frame.inputFiles())
         if not files:
             return schema, files
-        literal = [re.sub(r"([\\\[\]{}*?])", r"\\\1", name) for name in files]
-        kept = ["path", "length", "modificationTime"]
-        listed = self._spark.read.format("binaryFile").load(literal).select(*kept).toArrow()
-        return schema, files, sorted(map(str, listed.to_pylist()))
+        return schema, files, self._listed(files)
+
+    def _listed(self, files: Sequence[str]) -> list[str]:
+        """Names, sizes and times of files; of few of them by the driver itself, which needs no job."""
+        if len(files) > _FEW or _is_remote(self._spark):
+            literal = [re.sub(r"([\\\[\]{}*?])", r"\\\1", name) for name in files]
+            kept = ["path", "length", "modificationTime"]
+            listed = self._spark.read.format("binaryFile").load(literal).select(*kept).toArrow()
+            return sorted(map(str, listed.to_pylist()))
+        jvm, conf = self._spark._jvm, self._spark._jsparkSession.sessionState().newHadoopConf()
+        paths = [jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name)) for name in files]
+        found = [path.getFileSystem(conf).getFileStatus(path) for path in paths]
+        return sorted(f"{one.getPath()} {one.getLen()} {one.getModificationTime()}" for one in found)
 
     def _counted(self, statement: str) -> Any:
         """The result of a statement, as an Arrow table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -147,7 +148,16 @@ def from_environment() -> FastAPI:
         sys.exit(STARTUP_FAILURE)  # so that it is not begun again and again
     found = served(desk)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the first one passes it on
+    threading.Thread(target=_end_with_first, daemon=True).start()
     return found
+
+
+def _end_with_first() -> None:
+    """Once the first process is gone, however it ended, end as it would have told this one to."""
+    first = multiprocessing.parent_process()
+    if first is not None:
+        first.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def uvicorn_config(made: Callable[[], FastAPI] | str, serving: Serving) -> uvicorn.Config:
