@@ -5,6 +5,7 @@ False-alarm rate of each audit: 1e-6, stated to `audit` itself.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,9 @@ from draw import MemoryTable
 
 import laprasdp as lp
 from laprasdp.data.table import Table
+from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.gaussian import epsilon_of
 from laprasdp.privacy.noise import ExactNoise, NoiseSource
 from laprasdp.queries.query import Query
@@ -55,19 +59,20 @@ class Halved:
 def test_a_sound_session_passes_and_half_the_noise_is_caught(
     policy: str, accounting: str, predictions: list[Query]
 ) -> None:
+    setting = Setting(DOMAIN, BUDGET, 3, tuple(predictions), accounting=accounting)
+    designed = policy_named(policy, setting)  # no data goes into it, so that sessions begin from copies
+    designed.due()
+
     def opener(noise: NoiseSource) -> Callable[[Table], lp.Session]:
-        return lambda table: open_session(
+        return lambda table: lp.Session(
             table,
-            DOMAIN,
-            budget=BUDGET,
-            horizon=3,
-            policy=policy,
-            accounting=accounting,
-            predictions=predictions,
+            copy.deepcopy(designed, {id(setting): setting}),
             noise=noise,
+            ledger=MemoryLedger(),
+            public=True,
         )
 
-    sound = audit(opener(ExactNoise()), WITHOUT, WITH, STATEMENTS, runs=1_200)
+    sound = audit(opener(ExactNoise()), WITHOUT, WITH, STATEMENTS, runs=600)
     assert sound.passed, sound
     if accounting == "gaussian" and policy != "smooth-cache":  # the others leave part of the budget unused
         assert sound.mu > 0

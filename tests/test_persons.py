@@ -18,12 +18,16 @@ from laprasdp.errors import BudgetExhausted, LedgerError, UnsupportedQuery
 from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import charged
+from laprasdp.privacy.noise import ExactNoise
 from laprasdp.queries.distinct import Persons
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.format import read_entry, write_entry
+from laprasdp.sql.reader import Reader
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import PersonRows
 from laprasdp.strategy.strength import one_by_one
@@ -313,11 +317,14 @@ def test_persons_are_not_predicted() -> None:
 
 def test_noise_has_the_standard_deviation_that_is_said() -> None:
     """200 answers: a χ² test whose false alarms are 1 in a million, which a σ 35% off would fail."""
-    exact = len(set(TABLE["who"].to_pylist()))
-    scores = []
+    exact, scores = len(set(TABLE["who"].to_pylist())), []
+    table = DuckDBTable(TABLE, WIDE, unit=UNIT, name="t")
+    reader = Reader(WIDE, "t", table.types, unit=UNIT)
+    given_setting = Setting(WIDE, lp.Budget(1.0, 1e-6), 4, unit=UNIT)
     for _ in range(200):
-        session = open_session(
-            TABLE, WIDE, budget=lp.Budget(1.0, 1e-6), horizon=4, policy="independent", name="t", unit=UNIT
+        policy = policy_named("independent", given_setting)
+        session = lp.Session(
+            table, policy, noise=ExactNoise(), ledger=MemoryLedger(), reader=reader, public=True
         )
         (row,) = session.ask("SELECT COUNT(DISTINCT who) AS n FROM t")
         scores.append((row["n"].value - exact) / row["n"].std)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Iterator
@@ -130,9 +131,12 @@ def test_answers_are_unbiased_with_the_stated_deviation(policy: str, accounting:
     """z-scores of 400 sessions; each test's false-alarm rate is below 1e-6, and a wrong σ fails it."""
     predictions = POOL[:6]
     stream = [POOL[0], POOL[3], *([] if policy == "offline" else [POOL[20], POOL[36], POOL[1]])]
-    scores = []
+    setting = Setting(DOMAIN, BUDGET, 6, tuple(predictions), accounting=accounting, release="gaussian")
+    designed, scores = policy_named(policy, setting), []  # no data goes into it: sessions begin from copies
+    designed.due()
     for seed in range(400):
-        asked = session(policy, accounting, predictions, noise=SeededNoise(seed), horizon=6)
+        fresh = copy.deepcopy(designed, {id(setting): setting})
+        asked = lp.Session(TABLE, fresh, noise=SeededNoise(seed), ledger=MemoryLedger(), public=True)
         for query in stream:
             answer = asked.ask(query)
             assert isinstance(answer, lp.Answer)

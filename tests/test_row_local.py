@@ -31,7 +31,7 @@ from laprasdp import (
 )
 from laprasdp.data.duckdb import DuckDBTable
 
-EXAMPLES = int(os.environ.get("LAPRAS_ROW_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("LAPRAS_ROW_EXAMPLES", "210"))
 SECRET = "s3cr3t"
 NAMES = ("n", "who", "day", "x", "ok")
 NEAR = 2**53
@@ -332,7 +332,7 @@ def test_one_record_more_moves_each_marginal_by_one(kind: str, tmp_path: Path) -
     @settings(
         max_examples=max(1, EXAMPLES // len(KINDS)),
         deadline=None,
-        derandomize=EXAMPLES == 500,
+        derandomize=EXAMPLES == 210,
         database=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -168,13 +168,16 @@ class SeededNoise:
 
 def _opendp_measurement(kind: str, scale: float) -> Any:
     """OpenDP's measurement that adds discrete noise of `scale` to a vector of int64, of any length."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # not the prelude, which loads Polars, too
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
     if kind == "gaussian":
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=float(scale))
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=float(scale))
+        return make_gaussian(domain, l2_distance(T="i64"), scale=float(scale))
+    return make_laplace(domain, l1_distance(T="i64"), scale=float(scale))
 
 
 def _checked_count(count: int) -> int:
