@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: browser demo java test test-all test-lowest test-spark check bench docs dist stranger clean
+.PHONY: browser demo java test test-all test-long test-lowest test-spark check bench docs dist stranger clean
 
 demo: .venv
 	$(BIN)/lapras demo
@@ -36,6 +36,12 @@ bench: .venv
 docs: .venv
 	$(BIN)/sphinx-build -q -E -b html -W --keep-going -d build/doctrees docs build/site
 	$(BIN)/python scripts/llms.py build/site
+
+# What takes an hour, and tries as many as ten times what the gate tries.
+LONG := row_local select_drawn ledger_mutants session_life ledger_race sql_words sql_types
+test-long: .venv
+	LAPRAS_ROW_EXAMPLES=5000 LAPRAS_DRAWN=2500 LAPRAS_MUTANTS=all LAPRAS_SESSION_ROUNDS=200 LAPRAS_RACE_ASKS=1000 LAPRAS_WHOLE_SQL=1 \
+	  $(BIN)/python -m pytest --numprocesses 2 $(LONG:%=tests/test_%.py)
 
 # The gate on every Python that is installed.
 test-all:
