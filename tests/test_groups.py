@@ -220,9 +220,12 @@ def test_groups_are_estimated_as_their_queries_are(seed: int, size: int) -> None
         count = math.prod(SMALL.shape[axis] for axis in by)
         group = Groups(random_query(rng, SMALL, 3), by, rng.permutation(count)[: rng.integers(1, count + 1)])
         one_by_one = [belief.estimate(query) for query in group]
-        together = belief.estimates(group)
+        together, listed = belief.estimates(group), belief.estimates(list(group))
+        assert [each is None for each in listed] == [each is None for each in one_by_one]
         assert [each is None for each in together] == [each is None for each in one_by_one]
         for each, other in zip(together, one_by_one, strict=True):
+            assert each is other is None or each == pytest.approx(other, rel=1e-9, abs=1e-8)
+        for each, other in zip(listed, one_by_one, strict=True):
             assert each is other is None or each == pytest.approx(other, rel=1e-9, abs=1e-8)
         rows = measure(list(dict.fromkeys(random_query(rng, SMALL, size) for _ in range(2))), Fraction(1, 9))
         belief.learn(rows, rng.normal(size=rows.draws))

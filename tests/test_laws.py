@@ -131,6 +131,23 @@ def test_an_interval_of_a_quantile_covers_at_least_at_its_level(share: float, sc
         assert found > level - 0.02, (found, level)
 
 
+def test_an_interval_of_a_quantile_is_shorter_than_from_the_counts_as_they_were_released() -> None:
+    """Of 30 rows among noise of 10 a count."""
+    rng = np.random.default_rng(8)
+    points = np.arange(21.0)
+    counts = np.histogram(rng.binomial(20, 0.5, 30), np.arange(22))[0].cumsum()
+    stds = np.where(points < 20, 10 * math.sqrt(1.25), 5.0)
+    found, raw = [], []
+    for e in rng.normal(0, 10.0, (500, 21)):
+        above = counts + e - (counts[-1] + e[-1]) / 2
+        low, high = QuantileLaw(points.tolist(), points.tolist(), above, stds).interval(0.8)
+        found.append(high - low)
+        z = 1.2815515655446004
+        may, before = np.flatnonzero(above + z * stds >= 0), np.flatnonzero(above - z * stds <= 0)
+        raw.append(min(before[-1] + 1, 20) - may[0] if len(before) else 0 - may[0])
+    assert np.mean(found) < 0.8 * np.mean(raw)
+
+
 def test_a_curve_is_isotone_and_quantiles_follow_it() -> None:
     rng = np.random.default_rng(7)
     curve = cumulative(np.array([3.0, 1.0, 5.0, 4.0, 9.0]))

@@ -16,7 +16,7 @@ from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.optimize import optimize
-from laprasdp.strategy.span import Span
+from laprasdp.strategy.span import Span, dots
 from laprasdp.strategy.strength import measure, quantize
 
 budgets = st.fractions(Fraction(1, 2**20), Fraction(4), max_denominator=2**30)
@@ -138,3 +138,19 @@ def test_disjoint_groups_cost_what_one_costs() -> None:
     one, all_groups = measure(groups[:1], Fraction(1, 9)), measure(groups, Fraction(1, 9))
     assert one.matrix == all_groups.matrix
     assert all_groups.amounts().weights.max() == one.amounts().weights.max()
+
+
+def test_inner_products_of_many_queries_are_those_of_each_pair() -> None:
+    """From distinct columns, also where some attributes are named by nobody."""
+    domain = lp.Domain(x=lp.Integers(0, 59), y=lp.Integers(0, 9), z=lp.Integers(0, 6))
+    rng = np.random.default_rng(4)
+    queries = [
+        Query(domain, {"x": rng.integers(0, 3, 60), "y": rng.integers(0, 2, 10)}, rng.integers(-4, 5, (3, 2)))
+        for _ in range(30)
+    ]
+    few = [Query(domain, {"x": np.arange(60) // size}, np.arange(60 // size)) for size in (10, 20, 30)]
+    for one, other in ((queries, few * 30), (few * 30, few), (queries, queries * 3), (few[:1], few)):
+        found = dots(one, other)
+        assert np.array_equal(found, [[q.dot(p) for p in other] for q in one])
+    empty: list[Query] = []
+    assert dots(few, empty).shape == (3, 0)

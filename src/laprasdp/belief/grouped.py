@@ -100,10 +100,11 @@ class GroupedBelief(ProductBelief):
                 value, variance = joined(value, variance, found.value, found.variance)
         return value, variance
 
-    def _told_each(self, groups: Groups) -> tuple[Floats, Floats]:
+    def _told_each(self, groups: Sequence[Query]) -> tuple[Floats, Floats]:
         values, variances = super()._told_each(groups)
         for block in self._blocks:
-            values, variances = joined(values, variances, *block.find_each(groups))
+            found = block.find_each(groups) if isinstance(groups, Groups) else block.find_all(groups)
+            values, variances = joined(values, variances, *found)
         return values, variances
 
 

@@ -128,9 +128,7 @@ class ProductBelief:
         return (float(mean), float(variance)) if variance < np.inf else None
 
     def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
-        """`estimate` of each query; of groups all at once."""
-        if not isinstance(queries, Groups):
-            return [self.estimate(query) for query in queries]
+        """`estimate` of each query, all at once."""
         means, variances = self._told_each(queries)
         pairs = zip(means.tolist(), variances.tolist(), strict=True)
         return [pair if pair[1] < np.inf else None for pair in pairs]
@@ -143,13 +141,22 @@ class ProductBelief:
                 return 0.0, np.inf
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
-        mean, variance = self._prior(query)
-        seen = self._seen([self._views.view(query)])[0]
+        (mean, variance), (seen,) = self._prior(query), self._seen([self._views.view(query)])
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
-    def _told_each(self, groups: Groups) -> tuple[Floats, Floats]:
-        """(g,) values and (g,) variances of groups; infinite where nothing is known."""
+    def _told_each(self, groups: Sequence[Query]) -> tuple[Floats, Floats]:
+        """(g,) values and (g,) variances of queries, as groups are; infinite where nothing is known."""
         means, variances = np.zeros(len(groups)), np.full(len(groups), np.inf)
+        if not isinstance(groups, Groups):
+            spanned = [place for place, query in enumerate(groups) if self.covers(query)]
+            for place in set(range(len(groups))) - set(spanned):
+                means[place], variances[place] = ProductBelief._told(self, groups[place])
+            lot = [groups[place] for place in spanned]
+            seen = self._seen(list(map(self._views.view, lot))) if lot else ()
+            for place, query, along in zip(spanned, lot, seen, strict=True):
+                mean, variance = self._prior(query)
+                means[place], variances[place] = mean + along @ self._surprise, _left(variance, along)
+            return means, variances
         for function, where in groups.slices:
             alone = not self.covers(groups[int(where[0])])
             if alone or not self.prior.long.keys().isdisjoint({*groups.by, *function.axes}):

@@ -32,6 +32,7 @@ NARROW = 4
 
 _MANY = 20_000  # noise values of a background that is not worth trying beside one of fewer attributes
 _ROWS = 1_000_000  # noise values that a background may have in all
+_SHARED = 100_000  # the same where predicted queries rest on it alone, and of each set of long attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ def backgrounds(
         Whether the predicted queries rest on the background alone.
     """
     moments = {axis: _moment(setting, axis) for axis in range(len(setting.domain))}
-    weights = _weights(setting, kinds, moments, 0.0 if setting.overlap is None else 1.0)
+    weights = _weights(setting, kinds, moments, 0.0 if setting.overlap is None else 1.0, shared=shared)
     widest = max(map(len, weights))
     found: list[Background] = []
     for wide in range(widest + 1) if len(setting.domain) > NARROW and not shared else (widest,):
@@ -85,7 +86,12 @@ def backgrounds(
 
 
 def _weights(
-    setting: Setting, kinds: Mapping[str, Sequence[Query]], moments: Mapping[int, Moment], own: float
+    setting: Setting,
+    kinds: Mapping[str, Sequence[Query]],
+    moments: Mapping[int, Moment],
+    own: float,
+    *,
+    shared: bool,
 ) -> dict[Axes, float]:
     """Expected weight of each set of attributes that queries use, small sets first, within the limits."""
     queries = [query for each in kinds.values() for query in each]
@@ -108,7 +114,9 @@ def _weights(
             continue  # what is not declared is measured when it comes
         levels = [setting.domain.shape[axis] for axis in each if setting.domain.shape[axis] <= SHORT]
         draws = _draws(setting, [each])
-        if math.prod(levels) <= MAX_CLASSES and rows + draws <= _ROWS:
+        if shared and math.prod(setting.domain.shape[axis] - 1 for axis in each) > _SHARED:
+            continue  # its groups are rather measured when they are asked for
+        if math.prod(levels) <= MAX_CLASSES and rows + draws <= (_SHARED if shared else _ROWS):
             chosen[each], rows = max(found.get(each, 0.0), least), rows + draws
     return chosen
 

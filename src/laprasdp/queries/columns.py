@@ -15,12 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from laprasdp.arrays import Ints
+from laprasdp.arrays import Floats, Ints
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_CLASSES, MAX_COLUMNS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
-from laprasdp.queries.runs import Labels, Runs, first_seen, packed, relabelled, together, unpacked
+from laprasdp.queries.runs import (
+    Labels,
+    Runs,
+    class_sizes,
+    first_seen,
+    packed,
+    relabelled,
+    together,
+    unpacked,
+)
 
 _ENTRIES = 2**26  # queries times columns
 _CHUNK = 2**26  # bytes of states looked at together
@@ -48,6 +57,15 @@ class Columns:
     axes: tuple[int, ...]
     labels: tuple[Labels, ...]
     steps: tuple[npt.NDArray[np.intp], ...]
+
+    @property
+    def sizes(self) -> Floats:
+        """(p,) combinations of levels of `axes` that each column stands for."""
+        count: Floats = np.ones(1)
+        for labels, step in zip(self.labels, self.steps, strict=True):
+            each = np.multiply.outer(count, class_sizes(labels, step.shape[1]))
+            count = np.bincount(step.reshape(-1), each.reshape(-1)).astype(float)
+        return count
 
     def locate(self, levels: Mapping[int, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.intp]:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,12 @@ class GroupBlock:
             return None
         return Combination(float(weights @ self._values), float(weights @ weights) * self.variance)
 
+    def find_all(self, queries: Sequence[Query]) -> tuple[Floats, Floats]:
+        """The same for any queries, one by one."""
+        each = [self.find(query) for query in queries]
+        known = [found or Combination(0.0, math.inf) for found in each]
+        return np.array([one.value for one in known]), np.array([one.variance for one in known])
+
     def find_each(self, groups: Groups) -> tuple[Floats, Floats]:
         """
         The same for the groups of another statement.
@@ -74,9 +81,7 @@ class GroupBlock:
             Values and variances; the variance is infinite where a group is no combination.
         """
         if not set(groups.by) <= set(self.groups.by):
-            each = [self.find(query) for query in groups]
-            known = [found or Combination(0.0, math.inf) for found in each]
-            return np.array([one.value for one in known]), np.array([one.variance for one in known])
+            return self.find_all(groups)
         found = self.groups.shares(groups.whole)
         if found is None:
             return np.zeros(len(groups)), np.full(len(groups), np.inf)

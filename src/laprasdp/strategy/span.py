@@ -6,6 +6,7 @@ needed, so no vector over all cells is ever formed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from laprasdp.arrays import Floats
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import MAX_JOINT
+from laprasdp.queries.columns import distinct_columns
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.queries.workload import Workload
@@ -21,6 +23,8 @@ from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
 _TOLERANCE = 1e-9
+_PAIRS, _COLUMNS = 2_000, 20_000
+"""Pairs from which on inner products are taken from distinct columns, and the most of these."""
 
 
 class Span:
@@ -67,7 +71,7 @@ class Span:
         values : (r,) float array
             The noisy values.
         """
-        places = [self._place(query) for query in queries]
+        places = self._placed(queries)
         wide = np.zeros((len(self._rows) + len(rows), len(self._basis)))
         wide[: len(self._rows), : self._rows.shape[1]] = self._rows
         wide[len(self._rows) :, places] = rows
@@ -76,14 +80,19 @@ class Span:
 
     def find(self, query: Query) -> Combination | None:
         """The best unbiased combination for `query` that is looked for, or None if there is none."""
-        each = [self._combined(query), *(block.find(query) for block in self._blocks)]
+        return self._best(query, dots([query], self._basis)[0])
+
+    def _best(self, query: Query, inner: Floats) -> Combination | None:
+        """`find` of a query whose inner products with the basis queries are known."""
+        each = [self._combined(query, inner), *(block.find(query) for block in self._blocks)]
         found = [one for one in each if one is not None]
         return min(found, key=lambda one: one.variance) if found else None
 
     def find_each(self, queries: Sequence[Query]) -> dict[Query, Combination | None]:
         """The same for each query of a statement."""
         if not isinstance(queries, Groups) or len(queries) <= MAX_JOINT:
-            return {query: self.find(query) for query in queries}
+            inner = dots(queries, self._basis) if len(queries) else ()
+            return {query: self._best(query, along) for query, along in zip(queries, inner, strict=True)}
         best: dict[Query, Combination | None] = dict.fromkeys(queries)
         for block in self._blocks:
             for query, value, variance in zip(queries, *map(np.ndarray.tolist, block.find_each(queries)),
@@ -93,14 +102,14 @@ class Span:
                     best[query] = Combination(value, variance)
         return best
 
-    def _combined(self, query: Query) -> Combination | None:
+    def _combined(self, query: Query, inner: Floats) -> Combination | None:
         """The best combination of the rows that are in no block."""
         if not len(self._values):
             return None
         with blas_threads(len(self._values)):
             vectors, values = self._factor()
             scale = query.dot(query)
-            seen = self._rows @ self._inner(query)
+            seen = self._rows @ inner
             along = vectors.T @ seen
             if scale - float(along**2 @ (1 / values)) > _TOLERANCE * scale:
                 return None
@@ -125,17 +134,46 @@ class Span:
             return False
         return bool(np.abs(columns[0] - weights[used] @ columns[1:]).max() <= 1e-8 * query.sensitivity)
 
-    def _inner(self, query: Query) -> Floats:
-        return np.array([query.dot(known) for known in self._basis])
-
-    def _place(self, query: Query) -> int:
-        if query.key not in self._places:
-            inner = self._inner(query)
-            grown = np.zeros((len(inner) + 1, len(inner) + 1))
-            grown[:-1, :-1] = self._gram
-            grown[-1, :-1] = grown[:-1, -1] = inner
-            grown[-1, -1] = query.dot(query)
-            self._gram = grown
+    def _placed(self, queries: Sequence[Query]) -> list[int]:
+        """The places of queries among the basis queries, which they join."""
+        new = [query for query in dict.fromkeys(queries) if query.key not in self._places]
+        for query in new:
             self._places[query.key] = len(self._basis)
             self._basis.append(query)
-        return self._places[query.key]
+        old = len(self._gram)
+        if new:
+            grown = np.zeros((len(self._basis), len(self._basis)))
+            grown[:old, :old] = self._gram
+            grown[old:] = dots(new, self._basis)
+            grown[:old, old:] = grown[old:, :old].T
+            self._gram = grown
+        return [self._places[query.key] for query in queries]
+
+
+def dots(queries: Sequence[Query], others: Sequence[Query]) -> Floats:
+    """
+    Sums over all cells of the products of weights.
+
+    Parameters
+    ----------
+    queries, others : sequence of Query
+
+    Returns
+    -------
+    (m, n) array
+        `Query.dot` of each pair; of many pairs from their distinct columns, where these are not too many.
+    """
+    if len(queries) * len(others) >= _PAIRS:
+        try:
+            columns = distinct_columns([*queries, *others], _COLUMNS)
+        except UnsupportedQuery:
+            pass
+        else:
+            sizes = queries[0].domain.shape
+            rest = math.prod(size for axis, size in enumerate(sizes) if axis not in columns.axes)
+            values = columns.values.astype(float)
+            wide = values[: len(queries)] * (columns.sizes * float(rest))
+            with blas_threads(len(wide)):
+                return np.asarray(wide @ values[len(queries) :].T)
+    each = [[query.dot(other) for other in others] for query in queries]
+    return np.array(each, dtype=float).reshape(len(queries), len(others))
