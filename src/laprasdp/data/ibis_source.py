@@ -21,7 +21,6 @@ from laprasdp.errors import DataError
 if TYPE_CHECKING:
     import ibis
 
-SCHEMES = ("bigquery", "clickhouse", "snowflake", "trino")
 PASSWORD = "LAPRAS_SOURCE_PASSWORD"
 _BATCH = 2**17
 _KEPT = ("location", "protocol", "role", "secure", "warehouse")
@@ -79,8 +78,8 @@ def open_backend(source: str | Any, table: str | None = None) -> Grouped:
     Parameters
     ----------
     source : str, ibis.BaseBackend or ibis.Table
-        An address that ``ibis.connect`` takes, of one of `SCHEMES`; a connection, or one of its tables or
-        views, which are left open.
+        An address that ``ibis.connect`` takes; a connection, or one of its tables or views, which are left
+        open.
     table : str, optional
         ``table``, ``schema.table`` or ``catalog.schema.table``, unless `source` is one.
 
