@@ -15,6 +15,7 @@ import laprasdp as lp
 from laprasdp.belief.direct import centred
 from laprasdp.belief.product import ProductBelief
 from laprasdp.ledger.memory import MemoryLedger
+from laprasdp.policy import design_product
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.policy.rollout import play
@@ -173,3 +174,18 @@ def test_more_predictions_than_can_be_searched_for_are_refused(monkeypatch: pyte
     policy = policy_named("smooth", Setting(DOMAIN, BUDGET, 40, PREDICTED))
     with pytest.raises(lp.UnsupportedQuery, match=r"30 predicted queries .* the limit is 20"):
         policy.due()
+
+
+def test_beyond_a_few_predictions_the_outlook_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stream is played then; up to there one is, and neither depends on the other's limit."""
+    setting = Setting(DOMAIN, BUDGET, 40, PREDICTED)
+
+    def played(*_: object) -> None:
+        raise AssertionError("a stream was played")
+
+    with pytest.raises(AssertionError, match="played"):
+        design_product.design_product(setting, played)
+    monkeypatch.setattr(design_product, "_FEW", len(PREDICTED) - 1)
+    shares = design_product.design_product(setting, played).shares
+    assert shares.background + shares.prediction + shares.stream == pytest.approx(1)
+    assert shares.prediction > 0.1
