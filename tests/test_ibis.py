@@ -29,7 +29,7 @@ from laprasdp.data.ibis_columns import ARRIVES, collated, refusal
 from laprasdp.data.ibis_source import PASSWORD, grouped, open_backend
 from laprasdp.data.open import address, called, columns_of, on_server
 from laprasdp.data.schema import kind_of
-from laprasdp.errors import DataError, LedgerError
+from laprasdp.errors import DataError
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.attribute import Bins, Booleans, Categories, Dates, Integers
 from laprasdp.queries.domain import Domain
@@ -375,25 +375,6 @@ def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
         ("clickhouse://host", {}),
         ("trino://me:own@host/c", {}),
     ]
-
-
-def test_a_ledger_knows_its_table(tmp_path: Path) -> None:
-    made = connection(
-        "CREATE TABLE t AS SELECT k % 2 AS n FROM range(1000) AS r(k)", "CREATE TABLE u AS FROM t"
-    )
-    domain, budget = Domain(n=Integers(0, 1)), lp.Budget(1.0, 1e-6)
-    asked = "SELECT COUNT(*) FROM t WHERE n = 1"
-
-    def ask(source: Any, **more: Any) -> float:
-        kept = tmp_path / "t.ledger"
-        with lp.open_session(source, domain, budget=budget, ledger=kept, name="t", **more) as session:
-            return float(session.ask(asked).value)
-
-    first = ask(made, table="t")
-    assert abs(first - 500) < 100
-    assert ask(made.table("t")) == first
-    with pytest.raises(LedgerError, match=r"is of memory.main.t \(duckdb\), not of memory.main.u"):
-        ask(made, table="u")
 
 
 def test_a_ledger_is_not_charged_if_the_scan_fails(tmp_path: Path) -> None:

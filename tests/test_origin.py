@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -113,3 +114,25 @@ def test_a_session_takes_the_order_that_its_ledger_has(tmp_path: Path, order: st
         unit=PrivacyUnit("who", 2),
     ) as session:
         assert session.table.unit.order == order
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.*experimental", "ignore:fetch_arrow_table:DeprecationWarning", "ignore:The 'future.infer"
+)
+def test_a_ledger_knows_its_table_through_ibis(tmp_path: Path) -> None:
+    made = ibis.duckdb.connect()
+    made.con.execute("CREATE TABLE t AS SELECT k % 2 AS n FROM range(1000) AS r(k)")
+    made.con.execute("CREATE TABLE u AS FROM t")
+    domain, budget = lp.Domain(n=lp.Integers(0, 1)), lp.Budget(1.0, 1e-6)
+    asked = "SELECT COUNT(*) FROM t WHERE n = 1"
+
+    def ask(source: Any, **more: Any) -> float:
+        kept = tmp_path / "t.ledger"
+        with lp.open_session(source, domain, budget=budget, ledger=kept, name="t", **more) as session:
+            return float(session.ask(asked).value)
+
+    first = ask(made, table="t")
+    assert abs(first - 500) < 100
+    assert ask(made.table("t")) == first
+    with pytest.raises(LedgerError, match=r"is of memory.main.t \(duckdb\), not of memory.main.u"):
+        ask(made, table="u")

@@ -268,8 +268,9 @@ class QuantileLaw:
     point where D is not below 0 with confidence, and ends at the last whose predecessor is not above 0 with
     confidence, where D is the isotone curve nearest to what was released: of independent normal errors none
     is made larger in probability by that (Kelly), so the interval misses the quantile only if D errs there,
-    or at the point before, beyond one end of its own interval.  It is the interval of one quantile; those of
-    several quantiles of a statement do not all hold together as often.
+    or at the point before, beyond one end of its own interval.  Errors that hang together are beyond that
+    theorem: there the measured coverage (docs/intervals.md) is all that is known.  It is the interval of one
+    quantile; those of several quantiles of a statement do not all hold together as often.
 
     References
     ----------
