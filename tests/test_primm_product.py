@@ -22,6 +22,7 @@ from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.kinds import typical_queries
 from laprasdp.policy.outlook import Refined
 from laprasdp.policy.primm_product import PrimmProduct
+from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS, Budget
 from laprasdp.privacy.noise import SeededNoise
@@ -236,6 +237,47 @@ def test_a_posterior_is_the_inverse_of_added_precision() -> None:
     assert told.covariances(*np.ix_(places, places), 0.7) == pytest.approx(true, rel=1e-8)
     assert told.variances(0.7) == pytest.approx(true.diagonal(), rel=1e-8)
     assert told.variances(0.0).tolist() == joint.diagonal().tolist()
+
+
+def test_what_a_strategy_tells_is_brought_past_further_rows() -> None:
+    rng = np.random.default_rng(1)
+    half, rows, new = rng.normal(size=(6, 6)), rng.normal(size=(3, 4)), rng.normal(size=(6, 2))
+    joint = half @ half.T
+    now = Refined(joint + new @ new.T, rows).after(new)
+    afresh, places = Refined(joint, rows), np.arange(6)
+    for power in (0.0, 0.3, 50.0):
+        assert now.variances(power) == pytest.approx(afresh.variances(power), rel=1e-9)
+        each = [one.covariances(places, places[::-1], power) for one in (now, afresh)]
+        assert each[0] == pytest.approx(each[1], rel=1e-8, abs=1e-9)
+
+
+@pytest.mark.parametrize("overlap", [None, 0.5])
+def test_batches_are_decided_as_by_the_whole_covariance(
+    overlap: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two releases of the strategy its eigenvectors are kept."""
+    rng = np.random.default_rng(2)
+    predictions = tuple(dict.fromkeys(conjunction(rng, 2) for _ in range(40)))
+    policy = PrimmProduct(Setting(FLIGHTS, Budget(1, 1e-6), 60, predictions, overlap=overlap))
+    better, brought, decided = PrimmProduct._better_share, list[bool](), list[float]()
+
+    def both(self: PrimmProduct, *given: Any) -> float:
+        afresh, kept = copy.copy(self), self._telling
+        afresh._telling = None
+        decided.append(better(self, *given))
+        brought.append(kept is not None and self._telling is kept)
+        if brought[-1]:
+            new = self.belief.further(self._lot[0], kept._belief.rows)
+            taken = kept._belief.covariance(self._lot[0]) - self.belief.covariance(self._lot[0])
+            assert np.nan_to_num(taken) == pytest.approx(
+                new @ new.T, rel=1e-6, abs=1e-6 * np.abs(new).max() ** 2
+            )
+        assert decided[-1] == better(afresh, *given)
+        return decided[-1]
+
+    monkeypatch.setattr(PrimmProduct, "_better_share", both)
+    play(policy, [predictions[i // 2] if i % 2 else conjunction(rng, 2) for i in range(60)])
+    assert sum(brought) > 3
 
 
 def test_the_catalog_takes_the_belief_that_fits_the_domain() -> None:

@@ -222,3 +222,10 @@ class Sparse(NamedTuple):
 def moved(array: Floats, shape: tuple[int, ...]) -> Floats:
     """The array in the corner of a larger one."""
     return np.pad(array, [(0, wide - size) for size, wide in zip(array.shape, shape, strict=True)])
+
+
+def wide(places: list[int], rows: Floats, count: int) -> Floats:
+    """(r, count) rows over all basis queries."""
+    result = np.zeros((len(rows), count))
+    np.add.at(result.T, places, rows.T)
+    return result

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
+from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
 
@@ -64,3 +66,13 @@ def centred(query: Query) -> tuple[Query, int, int]:
     if (low, scale) == (0, 1):
         return query, 1, 0
     return query.spread(shifted // scale).canonical(), scale, low
+
+
+def decoded(measurement: Rows, rows: Floats, places: npt.NDArray[np.intp]) -> list[Floats]:
+    """For some queries of a release, the weights on its values that give them; none where there are none."""
+    if isinstance(measurement.matrix, int):
+        return [np.eye(len(rows))[place] / rows[place, place] for place in places]
+    try:
+        return list(measurement.decoding[places] * np.sqrt(measurement.noise_variance))
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return []

@@ -88,6 +88,9 @@ class GroupedBelief(ProductBelief):
         np.fill_diagonal(joint, variances)
         return joint
 
+    def further(self, queries: Sequence[Query], start: int) -> Floats | None:
+        return None if self._blocks else super().further(queries, start)
+
     def copy(self) -> Self:
         other = super().copy()
         other._blocks = list(self._blocks)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import scipy.linalg
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.basis import Basis, View, moved
-from laprasdp.belief.direct import Direct, joint_of
+from laprasdp.belief.basis import Basis, moved, wide
+from laprasdp.belief.direct import Direct, decoded, joint_of
 from laprasdp.belief.group_prior import GroupPrior
 from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
@@ -31,7 +31,7 @@ from laprasdp.strategy.subspaces import Axes, parts, subsets
 from laprasdp.strategy.threads import blas_threads
 from laprasdp.strategy.tree import StrategyTree
 
-_REFRESH = 256  # rows after which the factor is computed afresh; a quarter of all rows if that is more
+_REFRESH = 256  # releases after which the factor is computed afresh; a quarter of all rows if that is more
 _FLOOR = 1e-15  # share of a prior variance that rows leave at least
 _PAIRS = 2**22  # groups times terms looked at together
 
@@ -77,7 +77,7 @@ class ProductBelief:
         self._log: list[tuple[list[int], Floats, Floats]] = []  # places, (r, b') rows, (r,) values
         self._whitened: Floats = np.zeros((0, 0))  # V, with room to grow
         self._surprise: Floats = np.zeros(0)  # (k,) whitened values less their means
-        self._owned, self._fresh = True, 0  # rows when the factor was last computed afresh
+        self._owned, self._fresh = True, 0  # releases when the factor was last computed afresh
         self._direct: dict[str, Direct] = {}
         self._releases = 0
 
@@ -141,7 +141,7 @@ class ProductBelief:
                 return 0.0, np.inf
             rows, spread = self._rows_known if own.total else (0.0, 0.0)
             return own.value + own.total * rows, own.covariance(own) + own.total**2 * spread
-        (mean, variance), (seen,) = self._prior(query), self._seen([self._views.view(query)])
+        (mean, variance), (seen,) = self._prior(query), self._seen([query])
         return mean + float(seen @ self._surprise), _left(variance, seen)
 
     def _told_each(self, groups: Sequence[Query]) -> tuple[Floats, Floats]:
@@ -152,7 +152,7 @@ class ProductBelief:
             for place in set(range(len(groups))) - set(spanned):
                 means[place], variances[place] = ProductBelief._told(self, groups[place])
             lot = [groups[place] for place in spanned]
-            seen = self._seen(list(map(self._views.view, lot))) if lot else ()
+            seen = self._seen(lot) if lot else ()
             for place, query, along in zip(spanned, lot, seen, strict=True):
                 mean, variance = self._prior(query)
                 means[place], variances[place] = mean + along @ self._surprise, _left(variance, along)
@@ -210,8 +210,7 @@ class ProductBelief:
             rows[known], spread = with_total[-1, :-1], float(with_total[-1, -1])
         if known:
             lot = [queries[i] for i in known]
-            before, beside = self._views.joint(lot), self._views.beside(lot, self._queries)
-            seen = self._seen([self._views.view(query) for query in lot], beside)
+            before, seen = self._views.joint(lot), self._seen(lot)
             with blas_threads(1):
                 joint[np.ix_(known, known)] = before - seen @ seen.T
             for i, variance, along in zip(known, before.diagonal().tolist(), seen, strict=True):
@@ -224,6 +223,24 @@ class ProductBelief:
         if measured:
             joint[np.ix_(list(measured), list(measured))] = joint_of(list(measured.values()), spread)
         return joint
+
+    def further(self, queries: Sequence[Query], start: int) -> Floats | None:
+        """
+        What the rows after the first `start` tell of several queries.
+
+        Returns
+        -------
+        (m, k - start) array or None
+            Covariance with them, whitened: it times its transpose is what they take from the joint one.
+            None where one of the queries has estimates of its own besides.
+        """
+        if any(self._own(query) is not None for query in queries if not self.covers(query)):
+            return None
+        known = np.array([self.covers(query) for query in queries])
+        found, lot = np.zeros((len(queries), self.rows - start)), [*itertools.compress(queries, known)]
+        self._views.joint(lot)  # what `_seen` looks up
+        found[known] = self._seen(lot, start)
+        return found
 
     def covers(self, query: Query) -> bool:
         """Whether the prior spans `query`, and not by very many nodes of long attributes."""
@@ -300,12 +317,13 @@ class ProductBelief:
             found[where] = self._released.get(part, np.nan)
         return found
 
-    def _seen(self, views: Sequence[View], with_basis: Floats | None = None) -> Floats:
-        """(q, k) covariance of queries with the whitened rows."""
-        if with_basis is None:
-            with_basis = self._basis.covariances(views, self.prior.precisions)
+    def _seen(self, queries: Sequence[Query], start: int = 0) -> Floats:
+        """(q, k - start) covariance of queries that the prior spans with the whitened rows from there on."""
+        beside = self._views.beside(queries, self._queries)
+        if beside is None:
+            beside = self._basis.covariances(list(map(self._views.view, queries)), self.prior.precisions)
         with blas_threads(1):
-            return np.asarray(with_basis @ self._factor.T)
+            return np.asarray(beside @ self._factor[start:].T)
 
     def _learn_rows(self, measurement: Rows, rows: Floats, values: Floats) -> None:
         """Give each query without prior its own estimate, and project it out of the rows for the rest."""
@@ -315,7 +333,7 @@ class ProductBelief:
         if len(open_):
             self._releases += 1
             mixed = bool(((rows[:, spanned] != 0).any(axis=1) & (rows[:, open_] != 0).any(axis=1)).any())
-            for place, weights in zip(open_, _decoded(measurement, rows, open_), strict=False):
+            for place, weights in zip(open_, decoded(measurement, rows, open_), strict=False):
                 base, scale, shift = self._views.centred(queries[place])
                 own = Direct(float(weights @ values), -shift, {self._releases: weights}, mixed)
                 own, before = own.scaled(1 / scale), self._direct.get(base.key)
@@ -348,11 +366,11 @@ class ProductBelief:
             inner = rows @ prior[:, places] @ rows.T
             lower = np.linalg.cholesky((inner + inner.T) / 2 - along @ along.T + np.eye(r))
             surprise = values - rows @ self._expected[places] - along @ self._surprise
-            news = np.column_stack([_wide(places, rows, b) - along @ old, surprise])
+            news = np.column_stack([wide(places, rows, b) - along @ old, surprise])
             news = scipy.linalg.solve_triangular(lower, news, lower=True, check_finite=False)
         self._whitened[k : k + r, :b] = news[:, :b]
         self._surprise = np.concatenate([self._surprise, news[:, b]])
-        if self.rows - self._fresh >= max(_REFRESH, self.rows // 4):
+        if len(self._log) - self._fresh >= max(_REFRESH, self.rows // 4):
             self._refresh()
 
     def _whiten(self) -> tuple[Floats, Floats]:
@@ -360,7 +378,7 @@ class ProductBelief:
         if not self._log:
             return self._factor, self._surprise
         b = len(self._queries)
-        stacked = np.concatenate([_wide(places, rows, b) for places, rows, _ in self._log])
+        stacked = np.concatenate([wide(places, rows, b) for places, rows, _ in self._log])
         values = np.concatenate([values for _, _, values in self._log])
         prior = self._basis.covariances(list(map(self._views.view, self._queries)), self.prior.precisions)
         with blas_threads(len(stacked)):
@@ -374,26 +392,9 @@ class ProductBelief:
         if self._log:
             factor, self._surprise = self._whiten()
             self._whitened, self._owned = np.ascontiguousarray(factor), True
-        self._fresh = self.rows
+        self._fresh = len(self._log)
 
 
 def _left(prior: float, seen: Floats) -> float:
     """Variance that rows leave; rounding never makes it smaller than the prior's own."""
     return max(prior - float(seen @ seen), prior * _FLOOR)
-
-
-def _wide(places: list[int], rows: Floats, count: int) -> Floats:
-    """(r, count) rows over all basis queries."""
-    wide = np.zeros((len(rows), count))
-    np.add.at(wide.T, places, rows.T)
-    return wide
-
-
-def _decoded(measurement: Rows, rows: Floats, places: npt.NDArray[np.intp]) -> list[Floats]:
-    """For some queries of a release, the weights on its values that give them; none where there are none."""
-    if isinstance(measurement.matrix, int):
-        return [np.eye(len(rows))[place] / rows[place, place] for place in places]
-    try:
-        return list(measurement.decoding[places] * np.sqrt(measurement.noise_variance))
-    except (ArithmeticError, np.linalg.LinAlgError):
-        return []

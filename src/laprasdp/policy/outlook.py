@@ -5,14 +5,18 @@ Only public settings go in.  A measured query is reckoned at the best row for it
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.belief.product import ProductBelief
 from laprasdp.policy.crowd import Crowd, candidates
 from laprasdp.policy.kinds import GROUP
@@ -30,6 +34,7 @@ ENOUGH = 0.25
 Indices = npt.NDArray[np.intp]
 
 _ANYWHERE = 0.2  # share of queries that meet a cell about which nothing is known, if all touch every cell
+_MANY_MORE = 4  # rows of a strategy, for each learned since, up to which what it tells is brought forward
 _ROUNDS = 3  # in which it is settled who is measured around half of the total
 
 
@@ -187,20 +192,86 @@ class Refined:
             along = rows @ joint[:m]
             self._values, turn = np.linalg.eigh(along[:, :m] @ rows.T)
             self._seen = turn.T @ along
-            self._squares = self._seen**2
+        self._squares, self._turned = self._seen**2, turn.T @ rows
+        self._new: Floats = np.zeros((len(joint), 0))
+
+    def after(self, new: Floats) -> Refined:
+        """
+        The same after other rows were learned, without another eigenproblem.
+
+        Parameters
+        ----------
+        new : (k, j) array
+            Covariance with the whitened rows: that of all is now `joint` less ``new @ new.T``.
+        """
+        other = copy.copy(self)
+        with blas_threads(len(new)):
+            other._seen = self._seen - (self._turned @ new[: self._turned.shape[1]]) @ new.T
+        other._squares, other._new = other._seen**2, new
+        return other
 
     def variances(self, power: float) -> Floats:
         """(k,) after the rows were measured with this squared scale."""
-        return np.asarray(self._joint.diagonal() - self._weights(power) @ self._squares)
+        left = self._joint.diagonal() - self._weights(power) @ self._squares
+        if not self._new.size:
+            return np.asarray(left)
+        further = self._further(power)
+        return np.asarray(
+            left - np.einsum("kj,kj->k", self._new, self._new) - np.einsum("jk,jk->k", further, further)
+        )
 
     def covariances(self, own: Indices, others: Indices, power: float) -> Floats:
         """Those of some queries with others, place by place."""
         told = np.tensordot(self._weights(power), self._seen[:, own] * self._seen[:, others], axes=1)
+        if self._new.size:
+            further = self._further(power)
+            told = told + np.einsum("...j,...j->...", self._new[own], self._new[others])
+            told = told + (further[:, own] * further[:, others]).sum(axis=0)
         return np.asarray(self._joint[own, others] - told)
 
     def _weights(self, power: float) -> Floats:
         """How much each direction tells."""
         return 1 / (self._values + 1 / power) if power > 0 else np.zeros(len(self._values))
+
+    def _further(self, power: float) -> Floats:
+        """(j, k) what the directions tell because the rows learned since have narrowed them (Woodbury)."""
+        new, weights = self._turned @ self._new[: self._turned.shape[1]], self._weights(power)
+        with blas_threads(len(new)):
+            part = (weights[:, np.newaxis] * new).T
+            lower = np.linalg.cholesky(np.eye(new.shape[1]) - part @ new)
+            return np.asarray(scipy.linalg.solve_triangular(lower, part @ self._seen, lower=True))
+
+
+class Telling:
+    """
+    What measuring a strategy again tells, after a release and, a few rows later, by these besides.
+
+    Parameters
+    ----------
+    belief : GroupedBelief
+        As it is now; it may learn more.
+    queries : sequence of Query
+        Those of the strategy first.
+    rows : (r, m) array
+    """
+
+    def __init__(self, belief: GroupedBelief, queries: Sequence[Query], rows: Floats) -> None:
+        self._belief, self._queries, self._rows = belief.copy(), queries, rows
+
+    def __deepcopy__(self, memo: object) -> Telling:
+        return self  # it never changes
+
+    @cached_property
+    def now(self) -> Refined:
+        """At the state that it was made for."""
+        return Refined(finite(self._belief.covariance(self._queries)), self._rows)
+
+    def at(self, belief: GroupedBelief) -> Refined | None:
+        """At a later state; None where it is rather worked out anew."""
+        start = self._belief.rows
+        few = 0 <= _MANY_MORE * (belief.rows - start) <= len(self._rows)
+        new = belief.further(self._queries, start) if few else None
+        return None if new is None else self.now.after(new)
 
 
 def mean_over(values: npt.NDArray[Any], shares: Floats | None) -> float:

@@ -17,7 +17,8 @@ from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import ProductDesign, design_product
 from laprasdp.policy.outlook import (
     ENOUGH,
-    Refined,
+    Indices,
+    Telling,
     deviations,
     finite,
     mean_over,
@@ -72,12 +73,13 @@ class PrimmProduct(Primm):
 
     belief: GroupedBelief
     fixed = (*Primm.fixed, "design", "_planned", "_first", "_busy")
-    again = (*Primm.again, "_cut")
+    again = (*Primm.again, "_cut", "_telling")
 
     def __init__(self, setting: Setting, design: ProductDesign | None = None) -> None:
         super().__init__(setting)
         self.design = design or design_product(setting, _played)
         self.charged = Query.constant(setting.domain, 0)
+        self._telling: Telling | None = None  # what the strategy tells, since the last release of it
         self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
         self._first = self._batch_of(self.accounting.total * self.design.shares.prediction)
@@ -142,6 +144,19 @@ class PrimmProduct(Primm):
         known = deviations(joint)
         own = np.concatenate([known[:k], known[places]])
         return own, joint[np.arange(k), places], float(joint[-1, -1])
+
+    @cached_property
+    def _lot(self) -> tuple[tuple[Query, ...], int, Indices]:
+        """
+        The queries of the strategy, the predicted ones, typical ones and what these add to known ones.
+
+        Where the predicted ones begin, and places of what is added, from the typical ones on.
+        """
+        assert self.design.joint is not None
+        own, predicted = self.design.joint.queries, self.setting.predictions
+        cut, places = cut_off(self.design.typical, self.design.rows)
+        beside = () if own == predicted else predicted
+        return (*own, *beside, *self.design.typical, *cut), len(own) if beside else 0, places
 
     def heir(self, entry: Entry) -> Policy:
         """On up to `MAX_CELLS` cells a ledger may have been begun over the cells: it goes on so."""
@@ -242,6 +257,11 @@ class PrimmProduct(Primm):
         union = queries.union
         return self._allowed(union, self._met(self.design.crowd.touched(union), _SEEN * alone(union)))
 
+    def _open(self, release: Release) -> None:
+        super()._open(release)
+        if self.design.joint is not None:
+            self._telling = Telling(self.belief, self._lot[0], self.design.joint.encode)
+
     def _condition(self, release: Release) -> None:
         measurement = release.measurement
         if isinstance(measurement, Drawn):
@@ -319,13 +339,13 @@ class PrimmProduct(Primm):
         left, m, strategy = self._power(slack), len(self.setting.predictions), self.design.joint
         if slack <= 2 * _BETTER * self.design.shares.prediction * self.accounting.total:
             return 0.0  # all of it would not make the predicted ones better by so much
-        beside = () if strategy.queries == self.setting.predictions else self.setting.predictions
-        start = len(strategy.queries) if beside else 0
-        typical, design = self.design.typical, self.design
-        cut, places = cut_off(typical, design.rows)
-        joint = finite(self.belief.covariance([*strategy.queries, *beside, *typical, *cut]))
-        own, rows = m + np.arange(len(typical)), m + places
-        told, totals = Refined(joint, strategy.encode), []
+        queries, start, places = self._lot
+        design, count = self.design, len(self.design.typical)
+        told = None if self._telling is None else self._telling.at(self.belief)
+        if told is None:
+            self._telling = Telling(self.belief, queries, strategy.encode)
+            told = self._telling.now
+        own, rows, totals = m + np.arange(count), m + places, list[float]()
         for share in SHARES:
             known = np.sqrt(np.maximum(told.variances(left * share), 0))[start:]
             rest, each = 0.0, max(left * (1 - share), 1e-300)
