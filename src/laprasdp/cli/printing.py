@@ -7,7 +7,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -140,16 +140,45 @@ def _text(level: float, session: Asking, post: Post | None) -> Write:
 
 
 def _table(answer: ResultSet, level: float, number: int | str, width: int | None) -> None:
-    """The rows of a result: each value with the ends of its interval."""
+    """The rows of a result, aligned: each value with the ends of its interval, and bars where they fit."""
     print(f"{number:>4}  {shorten(answer.query, width)}")
-    for row in answer:
-        belongs = "" if row.belongs is None else f"  (belongs: {_chance(row.belongs)})"
-        spelled = "  ".join([f"{name} = {_spelled(row, name, level)}" for name in answer.names])
-        print(f"      {spelled}{belongs}")
+    columns = [_column(answer, name, level) for name in answer.names]
+    if any(row.belongs is not None for row in answer):
+        columns.append(["belongs", *("" if row.belongs is None else _chance(row.belongs) for row in answer)])
+    lines = [_line(cells, columns) for cells in zip(*columns, strict=True)] if len(answer) else []
+    for line, bar in zip(lines, ["", *_bars(answer)], strict=True) if lines else ():
+        fits = width is None or max(map(len, lines)) + 16 <= width + 6
+        print(f"      {line}{'  ' + bar if fits else ''}".rstrip())
     if answer.left_out:
         others = "; ".join(f"{_group(one.group)} ({_chance(one.belongs)})" for one in answer.left_out)
         print(f"      left out, and may belong: {others}")
     print(f"      {answer.source}, {price(answer.charge)}")
+
+
+def _column(answer: ResultSet, name: str, level: float) -> list[str]:
+    """A column as text, its name first: keys as they are, values right-aligned beside their intervals."""
+    cells = [_spelled(row, name, level) for row in answer]
+    if any(name in row.group for row in answer):
+        return [name, *cells]
+    pairs = [cell.partition(" ")[::2] for cell in cells]
+    wide = max((len(value) for value, _ in pairs), default=0)
+    return [name.rjust(wide), *(f"{value:>{wide}} {rest}".rstrip() for value, rest in pairs)]
+
+
+def _line(cells: Sequence[str], columns: Sequence[list[str]]) -> str:
+    wide = [max(map(len, column)) for column in columns]
+    return "  ".join(cell.ljust(size) for cell, size in zip(cells, wide, strict=True)).rstrip()
+
+
+def _bars(answer: ResultSet) -> list[str]:
+    """A bar a row for the first column of numbers; none for a single row."""
+    for name in answer.names if len(answer) > 1 else ():
+        values = [row.columns[name].value if name in row.columns else None for row in answer]
+        numbers = [float(value) if isinstance(value, float | int) else math.nan for value in values]
+        if any(map(math.isfinite, numbers)):
+            most = max(abs(value) for value in numbers if math.isfinite(value))
+            return [_bar(value if math.isfinite(value) else 0.0, most) for value in numbers]
+    return [""] * len(answer)
 
 
 def _spelled(row: ResultRow, name: str, level: float) -> str:
