@@ -46,8 +46,8 @@ class Direct:
         return Direct(one.value + two.value, one.total + two.total, noise, self.mixed or other.mixed)
 
 
-def joint_of(estimates: Sequence[Direct], rows: float) -> Floats:
-    """(k, k) covariance of several estimates, where N has variance `rows`."""
+def joint_of(estimates: Sequence[Direct], rows: Floats | float) -> Floats:
+    """(k, k) covariance of several estimates, where what each takes for N has covariance `rows`."""
     totals = np.array([each.total for each in estimates])
     joint = np.outer(totals, totals) * rows
     for release in {t for each in estimates for t in each.noise}:

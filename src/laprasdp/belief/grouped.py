@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from laprasdp.arrays import Floats
+from laprasdp.belief.past import Past
 from laprasdp.belief.product import ProductBelief
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -65,14 +66,22 @@ class GroupedBelief(ProductBelief):
                 return
         super().learn(measurement, values)
 
-    def covariance(self, queries: Sequence[Query]) -> Floats:
-        joint = super().covariance(queries)
+    @property
+    def past(self) -> Past:
+        return Past(self.rows, len(self._blocks))
+
+    def covariance(self, queries: Sequence[Query], when: Sequence[Past] | None = None) -> Floats:
+        joint = super().covariance(queries, when)
         if not self._blocks:
             return joint
         shares, variances = np.isfinite(joint.diagonal()).astype(float), joint.diagonal().copy()
+        then = np.array(
+            [len(self._blocks)] * len(queries) if when is None else [each.blocks for each in when]
+        )
         noise = list[Floats]()
-        for block in self._blocks:
+        for place, block in enumerate(self._blocks):
             weights, wide = _taken(block, queries)
+            wide = np.where(then > place, wide, np.inf)
             if np.isinf(wide).all():
                 continue
             after = joined(0.0, variances, 0.0, wide)[1]

@@ -20,6 +20,8 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, moved, wide
 from laprasdp.belief.direct import Direct, decoded, joint_of
 from laprasdp.belief.group_prior import GroupPrior
+from laprasdp.belief.past import Past
+from laprasdp.belief.query_prior import told_by
 from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -27,9 +29,7 @@ from laprasdp.strategy.drawn import Drawn, DrawnPart
 from laprasdp.strategy.factor import root_of
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
-from laprasdp.strategy.subspaces import Axes, parts, subsets
 from laprasdp.strategy.threads import blas_threads
-from laprasdp.strategy.tree import StrategyTree
 
 _REFRESH = 256  # releases after which the factor is computed afresh; a quarter of all rows if that is more
 _FLOOR = 1e-15  # share of a prior variance that rows leave at least
@@ -85,6 +85,11 @@ class ProductBelief:
     def rows(self) -> int:
         """k, the rows learned after the prior."""
         return len(self._surprise)
+
+    @property
+    def past(self) -> Past:
+        """Now."""
+        return Past(self.rows)
 
     @property
     def queries(self) -> Sequence[Query]:
@@ -189,39 +194,62 @@ class ProductBelief:
         known = self.estimate(query)
         return np.inf if known is None else known[1]
 
-    def covariance(self, queries: Sequence[Query]) -> Floats:
+    def covariance(self, queries: Sequence[Query], when: Sequence[Past] | None = None) -> Floats:
         """
         Joint covariance of the errors of several queries.
+
+        Parameters
+        ----------
+        queries : sequence of m Query
+        when : sequence of m Past, optional
+            When each was told; now by default.
 
         Returns
         -------
         (m, m) array
             A query of which nothing is known has infinite variance and covariance 0.  NaN between a
             query without and one with a prior where one dense release measured both: it is not tracked.
+
+        Notes
+        -----
+        Two of different times have the covariance of the later one (docs/proofs/primm.md, theorem 1c).
         """
-        joint = np.zeros((len(queries), len(queries)))
-        known = [i for i, query in enumerate(queries) if self.covers(query)]
-        own = {i: self._own(query) for i, query in enumerate(queries) if i not in known}
-        rows, spread = np.zeros(len(queries)), 0.0
-        if any(mine is not None and mine.total for mine in own.values()):
-            with_total = ProductBelief.covariance(
-                self, [*(queries[i] for i in known), Query.constant(self.prior.domain, 1)]
-            )
-            rows[known], spread = with_total[-1, :-1], float(with_total[-1, -1])
-        if known:
-            lot = [queries[i] for i in known]
-            before, seen = self._views.joint(lot), self._seen(lot)
-            with blas_threads(1):
-                joint[np.ix_(known, known)] = before - seen @ seen.T
-            for i, variance, along in zip(known, before.diagonal().tolist(), seen, strict=True):
-                joint[i, i] = _left(variance, along)
-        for i, mine in own.items():
-            joint[i, i] = np.inf
-            if mine is not None:
-                joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * rows[known]
+        times = np.array([self.rows] * len(queries) if when is None else [each.rows for each in when])
+        joint, known = (
+            np.zeros((len(queries), len(queries))),
+            np.array([*map(self.covers, queries)], dtype=bool),
+        )
+        own = {i: self._own(queries[i]) for i in np.flatnonzero(~known).tolist()}
         measured = {i: mine for i, mine in own.items() if mine is not None}
+        ends, back = np.unique([times[i] for i in measured], return_inverse=True)  # when the total is told
+        total = [Query.constant(self.prior.domain, 1)] * len(ends)
+        lot, k = [*itertools.compress(queries, known), *total], int(known.sum())
+        after = self._after(lot, np.concatenate([times[known], ends.astype(int)]))
+        joint[np.ix_(known, known)] = after[:k, :k]
+        for i in own:
+            joint[i, i] = np.inf
+        for (i, mine), end in zip(measured.items(), back.tolist(), strict=True):
+            joint[i, known] = joint[known, i] = np.nan if mine.mixed else mine.total * after[k + end, :k]
         if measured:
+            spread = after[k:, k:][np.ix_(back, back)]
             joint[np.ix_(list(measured), list(measured))] = joint_of(list(measured.values()), spread)
+        return joint
+
+    def _after(self, queries: Sequence[Query], times: npt.NDArray[np.int64]) -> Floats:
+        """The joint covariance of queries that the prior spans, each as of so many rows."""
+        if not len(queries):
+            return np.zeros((0, 0))
+        joint, seen = self._views.joint(queries).copy(), self._seen(queries)
+        variances = [
+            _left(variance, along[:time])
+            for variance, along, time in zip(joint.diagonal().tolist(), seen, times.tolist(), strict=True)
+        ]
+        later = np.maximum.outer(times, times)
+        for time in np.unique(times).tolist():
+            with blas_threads(1):
+                told = seen[:, :time] @ seen[:, :time].T
+            joint -= np.where(later == time, told, 0.0)
+        np.fill_diagonal(joint, variances)
         return joint
 
     def further(self, queries: Sequence[Query], start: int) -> Floats | None:
@@ -287,35 +315,7 @@ class ProductBelief:
 
     def _prior(self, query: Query) -> tuple[float, float]:
         """Mean and variance of a query that the prior spans."""
-        released = self.prior.precisions
-        wanted = [s for s in subsets(query.axes) if s in released]
-        mean, variance = np.nan if self._released is None else 0.0, 0.0
-        for subset, part in parts(query, self._roots, wanted).items():
-            flat = part.reshape(-1)
-            variance += float(flat @ flat) / released[subset]
-            if self._released is not None:
-                mean += float(flat @ self._values(query, subset).reshape(-1)) / released[subset] ** 0.5
-        return mean, variance
-
-    def _values(self, query: Query, axes: Axes) -> Floats:
-        """What was released for a set, at the nodes that the query cuts; NaN where it was not drawn."""
-        assert self._released is not None
-        if not self.prior.later(axes):
-            return self._released[axes, ()]
-        cut, factors = self._views.cut(query, axes), [self.prior.factors[axis] for axis in axes]
-        ends, nodes = list[npt.NDArray[np.int64]](), iter(cut)
-        for factor in factors:
-            rows = [len(factor)] if not isinstance(factor, StrategyTree) else [
-                factor.shape.rows[factor.shape.depth(node)] for node in next(nodes).tolist()
-            ]  # fmt: skip
-            ends.append(np.cumsum([0, *rows]))
-        found = np.full([int(end[-1]) for end in ends], np.nan)
-        for place in itertools.product(*(range(len(end) - 1) for end in ends)):
-            chosen = (i for i, factor in zip(place, factors, strict=True) if isinstance(factor, StrategyTree))
-            part = axes, tuple(int(each[i]) for each, i in zip(cut, chosen, strict=True))
-            where = tuple(slice(end[i], end[i + 1]) for end, i in zip(ends, place, strict=True))
-            found[where] = self._released.get(part, np.nan)
-        return found
+        return told_by(self.prior, query, self._roots, self._views, self._released)
 
     def _seen(self, queries: Sequence[Query], start: int = 0) -> Floats:
         """(q, k - start) covariance of queries that the prior spans with the whitened rows from there on."""

@@ -61,6 +61,8 @@ class Policy(ABC):
     """Attributes that no entry changes, or that the budget decides."""
     again: ClassVar[tuple[str, ...]] = ()
     """Attributes that are worked out again where they are None."""
+    kept: ClassVar[tuple[str, ...]] = ("_known", "_apart")
+    """Attributes that no release changes, only a reply."""
 
     def __init__(self, setting: Setting) -> None:
         if self.paced and setting.horizon is None:
@@ -162,7 +164,7 @@ class Policy(ABC):
 
     def after(self, grant: Grant) -> Policy:
         """A copy that has learned a release for a statement, whose noisy values are all taken for 0."""
-        shared = [*self.settled(), self._known, self._apart]
+        shared = [*self.settled(), *(getattr(self, name) for name in self.kept)]
         twin, measurement = copy.deepcopy(self, {id(part): part for part in shared}), grant.measurement
         none = (0,) * measurement.draws
         twin.learn(Release(measurement, none, grant.charge, grant.allowance, opening=False))
@@ -270,9 +272,15 @@ class Policy(ABC):
         """Parts of the state that never change, so that copies may share them."""
         return (self.setting, self.accounting)
 
-    def joint_of(self, queries: Sequence[Query]) -> Callable[[], Floats] | None:
+    def joint_of(self, queries: Sequence[Query], variances: Sequence[float]) -> Callable[[], Floats] | None:
         """
-        What works out the (m, m) joint covariance of what is known of several queries now.
+        What works out the (m, m) joint covariance of answers to several queries.
+
+        Parameters
+        ----------
+        queries : sequence of m Query
+        variances : sequence of m float
+            Of their answers, which may be older than what is known now.
 
         Returns
         -------

@@ -193,21 +193,22 @@ class Primm(Policy):
             latest[query] = Estimate(*found, source, *self.law_of(query))
         return latest
 
-    def joint_of(self, queries: Sequence[Query]) -> Callable[[], Floats] | None:
+    def joint_of(self, queries: Sequence[Query], variances: Sequence[float]) -> Callable[[], Floats] | None:
         if not self._opened:
             return None
-        belief, wanted, known = self.belief.copy(), list(queries), {**self._fresh, **self._known}
+        wanted, known = list(queries), {**self._fresh, **self._known}
         persons = np.array([isinstance(query, Persons) for query in wanted])
+        rows = np.flatnonzero(~persons).tolist()
+        believed = self._covariance([wanted[place] for place in rows], [variances[place] for place in rows])
         if not persons.any():
-            return lambda: belief.covariance(wanted)
+            return believed
         apart = [known[query.key].variance for query in wanted if isinstance(query, Persons)]
 
         def joint() -> Floats:
             found = np.zeros((len(wanted), len(wanted)))
             found[persons, persons] = apart  # each has noise of its own
-            rows = np.flatnonzero(~persons)
-            if len(rows):
-                found[np.ix_(rows, rows)] = belief.covariance([wanted[place] for place in rows])
+            if rows:
+                found[np.ix_(rows, rows)] = believed()
             return found
 
         return joint
@@ -288,6 +289,11 @@ class Primm(Policy):
             self.belief.learn(*found)
         if isinstance(measurement, PersonRows):
             super()._condition(release)
+
+    def _covariance(self, queries: list[Query], variances: list[float]) -> Callable[[], Floats]:
+        """What works out the joint covariance of what is believed of queries, whatever is learned later."""
+        belief = self.belief.copy()
+        return lambda: belief.covariance(queries)
 
     def _believed(self, query: Query, source: Source) -> Estimate | None:
         found = self.belief.estimate(query)

@@ -171,7 +171,7 @@ def _errors(policy: Policy, queries: Sequence[Query], estimates: Sequence[Estima
         return None
     asked = chosen(queries, live)
     variances = [estimate.variance for estimate in estimates if estimate is not None]
-    known = policy.joint_of(asked)
+    known = policy.joint_of(asked, variances)
     if known is None and policy.independent(asked):
         known = _alone(variances, asked)
     if known is None:
