@@ -21,7 +21,7 @@ from laprasdp.privacy.filter import BasicCharge, CellCharge
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.record.estimate import Estimate
-from laprasdp.record.format import read_entry, write_entry
+from laprasdp.record.format import read_entry, read_measurement, write_entry, write_measurement
 from laprasdp.record.functions import read_query, write_query
 from laprasdp.record.integers import read_integers, write_integer, write_integers
 from laprasdp.record.settings import domain_of
@@ -191,3 +191,13 @@ def test_what_is_no_entry_is_one_clear_line(bad: dict[str, Any]) -> None:
         with pytest.raises(lp.LedgerError, match="the text is no entry of a ledger") as caught:
             read_entry(text, domain)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("places", ["bits", "scale_bits"])
+@pytest.mark.parametrize("count", [-1, 53, 2**70])
+def test_a_grid_is_not_finer_than_the_lattice(places: str, count: int) -> None:
+    """Read no further: 2^(2^70) would take all memory that there is."""
+    form = write_measurement(Rows((Query.count(DOMAIN),), 1, bits=0, law="laplace", scale=3, scale_bits=1))
+    assert read_measurement(form, DOMAIN).draws == 1
+    with pytest.raises(ValueError, match="binary places are not between 0 and 52"):
+        read_measurement(form | {places: count}, DOMAIN)

@@ -19,6 +19,7 @@ import numpy as np
 from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import BasicCharge, CellCharge, Charge
+from laprasdp.privacy.noise import LATTICE_BITS
 from laprasdp.queries.distinct import counts_persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
@@ -168,10 +169,10 @@ def write_measurement(measurement: Measurement) -> Form:
 def read_measurement(form: Form, domain: Domain) -> Measurement:
     """The measurement of `write_measurement`."""
     noise: Any = {
-        "bits": typed(form["bits"], int),
+        "bits": _read_bits(form["bits"]),
         "law": typed(form["law"], str),
         "scale": read_integer(form["scale"]),
-        "scale_bits": typed(form.get("scale_bits", 0), int),
+        "scale_bits": _read_bits(form.get("scale_bits", 0)),
     }
     if "drawn" in form:
         return Drawn(domain, tuple(_read_parts(form["drawn"], domain)), **noise)
@@ -194,6 +195,13 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
     if "limit" in form:
         return Clipped(queries, matrix, limit=read_integer(form["limit"]), **noise)
     return Rows(queries, matrix, **noise)
+
+
+def _read_bits(form: Any) -> int:
+    """Binary places of a grid; no release has more than the lattice of Gaussian noise."""
+    if not 0 <= typed(form, int) <= LATTICE_BITS:
+        raise ValueError(f"{form} binary places are not between 0 and {LATTICE_BITS}")
+    return int(form)
 
 
 def units_of(charge: Charge) -> int:
