@@ -13,7 +13,6 @@ from test_product import SMALL, prior_over, random_query
 
 import laprasdp as lp
 from laprasdp.belief.grouped import GroupedBelief
-from laprasdp.belief.past import Past
 from laprasdp.belief.product import ProductBelief
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.privacy.noise import SeededNoise
@@ -61,7 +60,7 @@ def test_a_block_of_groups_may_come_between() -> None:
     steps = [measure([under[0]], Fraction(1)), measure(groups, Fraction(1)), measure([under[1]], Fraction(9))]
     keys, responses = told(GroupedBelief, prior, steps, under)
     belief = learned(GroupedBelief, prior, steps)
-    assert {when for _, when in keys} == {Past(1), Past(1, 1), Past(2, 1)}
+    assert {when for _, when in keys} == {1, 2, 3}
     found = belief.covariance([under[place] for place, _ in keys], [when for _, when in keys])
     assert found == pytest.approx(responses @ responses.T, rel=1e-7, abs=1e-9)
 
@@ -76,11 +75,11 @@ def learned(kind: type[ProductBelief], prior: Marginals, steps: Sequence[Rows]) 
 
 def told(
     kind: type[ProductBelief], prior: Marginals, steps: Sequence[Rows], asked: Sequence[Query]
-) -> tuple[list[tuple[int, Past]], np.ndarray[Any, Any]]:
+) -> tuple[list[tuple[int, int]], np.ndarray[Any, Any]]:
     """Each query after each step; and how its value answers to each source of noise, of its deviation."""
     stds = [np.ones(prior.draws), *(np.sqrt(step.noise_variance) * np.ones(step.draws) for step in steps)]
     whole, ends = np.concatenate(stds), np.cumsum([len(each) for each in stds])[:-1]
-    found: dict[tuple[int, Past], list[float]] = {}
+    found: dict[tuple[int, int], list[float]] = {}
     for source in range(len(whole)):
         first, *parts = np.split(np.eye(len(whole))[source] * whole, ends)
         belief = kind(prior)
@@ -90,7 +89,7 @@ def told(
             for place, query in enumerate(asked):
                 estimate = belief.estimate(query)
                 assert estimate is not None
-                found.setdefault((place, belief.past), []).append(estimate[0])
+                found.setdefault((place, belief.age), []).append(estimate[0])
     return list(found), np.array(list(found.values()))
 
 

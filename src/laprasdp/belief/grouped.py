@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from laprasdp.arrays import Floats
-from laprasdp.belief.past import Past
 from laprasdp.belief.product import ProductBelief
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -37,6 +36,7 @@ class GroupedBelief(ProductBelief):
     def __init__(self, prior: Marginals) -> None:
         super().__init__(prior)
         self._blocks: list[GroupBlock] = []
+        self._came: list[int] = []  # the age with each of them
 
     @property
     def released(self) -> dict[Axes, Floats]:
@@ -63,21 +63,21 @@ class GroupedBelief(ProductBelief):
             block = block_of(measurement, drawn)
             if block is not None:
                 self._blocks.append(block)
+                self._came.append(self.age)
                 return
         super().learn(measurement, values)
 
     @property
-    def past(self) -> Past:
-        return Past(self.rows, len(self._blocks))
+    def age(self) -> int:
+        return self.rows + len(self._blocks)
 
-    def covariance(self, queries: Sequence[Query], when: Sequence[Past] | None = None) -> Floats:
-        joint = super().covariance(queries, when)
+    def covariance(self, queries: Sequence[Query], when: Sequence[int] | None = None) -> Floats:
+        ages = np.full(len(queries), self.age) if when is None else np.asarray(when)
+        then = np.searchsorted(self._came, ages, side="right")  # blocks that there were
+        joint = super().covariance(queries, None if when is None else (ages - then).tolist())
         if not self._blocks:
             return joint
         shares, variances = np.isfinite(joint.diagonal()).astype(float), joint.diagonal().copy()
-        then = np.array(
-            [len(self._blocks)] * len(queries) if when is None else [each.blocks for each in when]
-        )
         noise = list[Floats]()
         for place, block in enumerate(self._blocks):
             weights, wide = _taken(block, queries)
@@ -102,7 +102,7 @@ class GroupedBelief(ProductBelief):
 
     def copy(self) -> Self:
         other = super().copy()
-        other._blocks = list(self._blocks)
+        other._blocks, other._came = list(self._blocks), list(self._came)
         return other
 
     def _told(self, query: Query) -> tuple[float, float]:

@@ -20,7 +20,6 @@ from laprasdp.arrays import Floats
 from laprasdp.belief.basis import Basis, moved, wide
 from laprasdp.belief.direct import Direct, decoded, joint_of
 from laprasdp.belief.group_prior import GroupPrior
-from laprasdp.belief.past import Past
 from laprasdp.belief.query_prior import told_by
 from laprasdp.belief.views import Views
 from laprasdp.queries.groups import Groups
@@ -87,9 +86,9 @@ class ProductBelief:
         return len(self._surprise)
 
     @property
-    def past(self) -> Past:
-        """Now."""
-        return Past(self.rows)
+    def age(self) -> int:
+        """How much it has learned after the prior: for each answer, when it was told."""
+        return self.rows
 
     @property
     def queries(self) -> Sequence[Query]:
@@ -194,15 +193,15 @@ class ProductBelief:
         known = self.estimate(query)
         return np.inf if known is None else known[1]
 
-    def covariance(self, queries: Sequence[Query], when: Sequence[Past] | None = None) -> Floats:
+    def covariance(self, queries: Sequence[Query], when: Sequence[int] | None = None) -> Floats:
         """
         Joint covariance of the errors of several queries.
 
         Parameters
         ----------
         queries : sequence of m Query
-        when : sequence of m Past, optional
-            When each was told; now by default.
+        when : sequence of m int, optional
+            The age at which each was told; now by default.
 
         Returns
         -------
@@ -214,7 +213,7 @@ class ProductBelief:
         -----
         Two of different times have the covariance of the later one (docs/proofs/primm.md, theorem 1c).
         """
-        times = np.array([self.rows] * len(queries) if when is None else [each.rows for each in when])
+        times = np.full(len(queries), self.rows) if when is None else np.asarray(when)
         joint, known = (
             np.zeros((len(queries), len(queries))),
             np.array([*map(self.covers, queries)], dtype=bool),

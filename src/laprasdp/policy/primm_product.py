@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.grouped import GroupedBelief
-from laprasdp.belief.past import Past
 from laprasdp.errors import BudgetExhausted
 from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
@@ -81,7 +80,7 @@ class PrimmProduct(Primm):
         super().__init__(setting)
         self.design = design or design_product(setting, _played)
         self.charged = Query.constant(setting.domain, 0)
-        self._told_at: dict[str, Past] = {}  # when a query was first shown as it is
+        self._told_at: dict[str, int] = {}  # the belief's age when a query was first shown as it is
         self._telling: Telling | None = None  # what the strategy tells, since the last release of it
         self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
@@ -174,11 +173,11 @@ class PrimmProduct(Primm):
         ):
             known = self._known.get(query.key)
             if shown is not None and (known is None or known.value != shown.value):
-                self._told_at[query.key] = self.belief.past
+                self._told_at[query.key] = self.belief.age
         super().learn(entry)
 
     def _covariance(self, queries: list[Query], variances: list[float]) -> Callable[[], Floats]:
-        belief, now, known = self.belief.copy(), self.belief.past, self._known
+        belief, now, known = self.belief.copy(), self.belief.age, self._known
         when = [
             self._told_at.get(query.key, now)
             if query.key in known and known[query.key].variance == variance
