@@ -38,9 +38,10 @@ docs: .venv
 	$(BIN)/python scripts/llms.py build/site
 
 # What takes an hour, and tries as many as ten times what the gate tries.
-LONG := row_local select_drawn ledger_mutants session_life ledger_race sql_words sql_types
+LONG := row_local select_drawn ledger_mutants session_life ledger_race sql_words sql_types \
+  persons primm_product duckdb windows_life ledger
 test-long: .venv
-	LAPRAS_ROW_EXAMPLES=5000 LAPRAS_DRAWN=2500 LAPRAS_MUTANTS=all LAPRAS_SESSION_ROUNDS=200 LAPRAS_RACE_ASKS=1000 LAPRAS_WHOLE_SQL=1 \
+	LAPRAS_ROW_EXAMPLES=5000 LAPRAS_DRAWN=2500 LAPRAS_MUTANTS=all LAPRAS_SESSION_ROUNDS=200 LAPRAS_RACE_ASKS=1000 LAPRAS_WHOLE_SQL=1 LAPRAS_TRIES=4 \
 	  $(BIN)/python -m pytest --numprocesses 2 $(LONG:%=tests/test_%.py)
 
 # The gate on every Python that is installed.

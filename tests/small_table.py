@@ -53,7 +53,8 @@ def small_table() -> Beside:
     database = duckdb.connect()
     database.execute("SET threads = 1")
     database.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})")
-    database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+    database.register("made", pa.table(dict(zip(TYPES, zip(*rows, strict=True), strict=True))))
+    database.execute("INSERT INTO t FROM made")
     database.register("look", LOOKUP.rows)
     levels = {
         "a": [row[0] + 2 for row in rows],

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from exact import Beside, plain
 
@@ -62,7 +63,8 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Beside:
         (first + dt.timedelta(days=d), h, states[s], None if late == 91 else late - 30, fare / 2, miles[m])
         for d, h, s, late, fare, m in zip(*level.values(), strict=True)
     ]
-    database.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?)", rows)
+    database.register("made", pa.table(dict(zip(TYPES, zip(*rows, strict=True), strict=True))))
+    database.execute("INSERT INTO flights FROM made")
     database.register("states", lookups["states"].rows)
     found = {name: np.array(column) for name, column in level.items()}
     derived = read_derived(Section("page", tomllib.loads(blocks("toml")[1])).section("derived"))

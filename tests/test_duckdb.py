@@ -26,6 +26,7 @@ from sources import (
     contract_rows,
     level_of,
 )
+from tries import tries
 
 from laprasdp.data import scanned
 from laprasdp.data.dialect import Dialect
@@ -126,7 +127,7 @@ ordered = st.sampled_from(
 )
 
 
-@settings(SOME, max_examples=150)
+@settings(SOME, max_examples=tries(40))
 @given(kind=st.sampled_from(sorted(numbers)), attribute=ordered, data=st.data())
 def test_numbers_equal_brute_force(kind: str, attribute: Attribute, data: st.DataObject) -> None:
     arrow, values = numbers[kind]

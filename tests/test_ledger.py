@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from postgres import Server
+from tries import tries
 
 import laprasdp as lp
 from laprasdp.ledger.ledger import Ledger, Transaction
@@ -251,7 +252,9 @@ def test_in_memory() -> None:
         ledger = MemoryLedger()
         return lambda: ledger
 
-    run_state_machine_as_test(lambda: Life(place), settings=settings(max_examples=40, stateful_step_count=20))
+    run_state_machine_as_test(
+        lambda: Life(place), settings=settings(max_examples=tries(15), stateful_step_count=20)
+    )
 
 
 def test_in_sqlite(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tries import tries
 
 import laprasdp as lp
 from laprasdp.data.duckdb import DuckDBTable
@@ -173,7 +174,7 @@ def moved(release: PersonRows, places: tuple[int, ...]) -> int:
     return total
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=tries(40))
 @given(releases, st.integers(1, 4))
 def test_no_person_moves_more_than_is_charged(drawn: list[Any], most: int) -> None:
     """Over all releases together, wherever the rows of a person lie, as docs/proofs/persons.md says."""

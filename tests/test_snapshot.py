@@ -51,7 +51,8 @@ def session(policy: str, accounting: str, domain: lp.Domain, ledger: Any, **more
     predictions = ["SELECT COUNT(*) FROM t WHERE age < 6", "SELECT COUNT(*) FROM t WHERE age BETWEEN 2 AND 5"]
     return open_session(
         table, domain, budget=lp.Budget(1, 1e-3), horizon=30, policy=policy, accounting=accounting,
-        predictions=predictions, ledger=ledger, caps={"ada": 0.9, "bob": 0.9}, **more,
+        predictions=predictions, overlap=0.5 if policy == "primm" else None, ledger=ledger,
+        caps={"ada": 0.9, "bob": 0.9}, **more,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from postgres import Server
 from test_ledger import outcome
+from tries import tries
 
 import laprasdp as lp
 from laprasdp.ledger.ledger import Shelf
@@ -279,7 +280,9 @@ def test_in_memory() -> None:
         shelf = MemoryShelf()
         return lambda: shelf
 
-    run_state_machine_as_test(lambda: Life(place), settings=settings(max_examples=30, stateful_step_count=20))
+    run_state_machine_as_test(
+        lambda: Life(place), settings=settings(max_examples=tries(10), stateful_step_count=20)
+    )
 
 
 def test_in_sqlite(tmp_path_factory: pytest.TempPathFactory) -> None:
