@@ -39,7 +39,6 @@ STATEMENTS = {
     "deviation": "SELECT g, STDDEV_POP(x) AS v FROM t GROUP BY g",
     "root": "SELECT g, SQRT(GREATEST(COUNT_IF(x > 5), 0)) AS v FROM t GROUP BY g",
 }
-DRAWN = ("deviation", "root")
 _DOMAIN = Domain(g=Categories(list(DENOMINATORS)), x=Integers(0, TOP))
 
 
@@ -50,14 +49,14 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     Parameters
     ----------
     full : bool
-        2,000 draws; 300 of values whose law is drawn itself.
+        2,000 draws.
     quick : bool
         20 draws.
     """
     draws = 2_000 if full else 20 if quick else 200
     for kind, text in STATEMENTS.items():
         for std in STDS:
-            yield from _covered(kind, text, std, min(draws, 300) if kind in DRAWN else draws)
+            yield from _covered(kind, text, std, draws)
 
 
 def _covered(kind: str, text: str, std: float, draws: int) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,7 @@ Written by `python -m benchmarks coverage --full --json | python scripts/interva
 draws of the noise around one table: how often, in per cent, the interval of a value held the truth, at 80, 90
 and 95%, and how often it was unbounded at 95%. The noise of a count has the standard deviation of the second
 column, that of a sum as many times that as its largest weight; the errors of two answers correlate by 0.3.
-2,000 draws tell a share of 80% to 1.8 points and one of 95% to 1.0, 300 draws to 4.6 and 2.5 (two standard
-deviations).
+2,000 draws tell a share of 80% to 1.8 points and one of 95% to 1.0 (two standard deviations).
 
 - **Linear combinations, ratios, averages, shares of all groups** are in closed form. Where no interval is
   unbounded they are within {worst:.1f} points of their level ({where}). An unbounded interval, where the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from laprasdp.limits import MAX_JOINT
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import Rows
+
+_KEPT = 10_000  # queries whose combination is kept
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,21 @@ class GroupBlock:
             return None
         return found[0]
 
+    @cached_property
+    def _found(self) -> dict[str, Combination | None]:
+        """What was looked for, by the query's mark."""
+        return {}
+
     def find(self, query: Query) -> Combination | None:
         """The value and variance of `query`, or None where it is no combination of the groups."""
-        weights = self.weights(query)
-        if weights is None:
-            return None
-        return Combination(float(weights @ self._values), float(weights @ weights) * self.variance)
+        if query.mark not in self._found:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            weights = self.weights(query)
+            self._found[query.mark] = None if weights is None else Combination(
+                float(weights @ self._values), float(weights @ weights) * self.variance
+            )  # fmt: skip
+        return self._found[query.mark]
 
     def find_all(self, queries: Sequence[Query]) -> tuple[Floats, Floats]:
         """The same for any queries, one by one."""
