@@ -13,7 +13,20 @@ _WORDS = frozenset(
     (
         *("SELECT", "ALL", "COUNT", "SUM", "DISTINCT", "FILTER", "CASE", "WHEN", "THEN", "ELSE", "END", "IF"),
         *("FROM", "AS", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ESCAPE", "IS", "ISNULL"),
-        *("NOTNULL", "NULL", "TRUE", "FALSE", "CAST", "DATE", "TIMESTAMP", "GROUP", "ORDER", "BY", "ASC"),
+        *(
+            "NOTNULL",
+            "NULL",
+            "TRUE",
+            "FALSE",
+            "CAST",
+            "DATE",
+            "DOUBLE",
+            "TIMESTAMP",
+            "GROUP",
+            "ORDER",
+            "BY",
+            "ASC",
+        ),
         *("DESC", "NULLS", "FIRST", "LAST"),
     )
 )

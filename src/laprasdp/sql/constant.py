@@ -74,6 +74,9 @@ def value(node: Node) -> Value | None:
                 return Value(day(str(node.this.this)))
             if node.to.this in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
                 return Value(instant(str(node.this.this)))
+            text = str(node.this.this)
+            if node.to.this is exp.DType.DOUBLE and _NUMBER.fullmatch(text.removeprefix("-")):
+                return _double(text)
     return None
 
 
@@ -143,6 +146,11 @@ def _number(text: str) -> Value:
         whole, _, rest = text.partition(".")
         if len(whole) + len(rest) <= MAX_DIGITS:
             return Value(Fraction(text), scale=len(rest), digits=len(whole) + len(rest))
+    return _double(text)
+
+
+def _double(text: str) -> Value:
+    """A number that DuckDB holds as a DOUBLE."""
     try:
         return Value(Fraction(float(text)), True)
     except OverflowError:

@@ -186,6 +186,8 @@ class Images:
                 f"{self.shown(node)}: this column is compared with plain constants only, "
                 "without exponents, lookups and other columns"
             )
+        if any(part.get("class") == "FUNCTION" for part in _below(node)):
+            self._check_types(node)
         text = self._spelled(node)
         true, false = self._plain(text), self._plain(f"NOT ({text})")
         unknown = Query.constant(self._domain, UNKNOWN).combine(true, lambda one, yes: one + yes)

@@ -12,7 +12,7 @@ from laprasdp.scratch import Scratch, Tree, children, quoted
 from laprasdp.sql.image import AXIS, DAY, axis_of
 from laprasdp.sql.lookup import TABLE, Lookup
 from laprasdp.sql.predicate import folded, nearest
-from laprasdp.sql.scalar import CLOCK, check_scalar, unknown_function
+from laprasdp.sql.scalar import CLOCK, check_scalar, daily, unknown_function
 from laprasdp.sql.syntax import clip
 
 
@@ -188,6 +188,11 @@ class Names:
             axis = axis_of(made["child"])
             if axis is not None and axis in self.timed:
                 made = {**made["child"], "column_names": [f"{AXIS}{axis}", DAY]}
+        place = daily(made) if made["class"] == "FUNCTION" else None
+        axis = None if place is None else axis_of(made["children"][place])
+        if axis is not None and axis in self.timed:
+            day = {**made["children"][place], "column_names": [f"{AXIS}{axis}", DAY]}
+            made["children"][place] = self.scratch.expression("CAST(x AS TIMESTAMP)") | {"child": day}
         return made
 
     def unknown(self, names: Sequence[str], rows: SelectRows) -> UnsupportedQuery:

@@ -100,6 +100,48 @@ _TYPES = frozenset(
 )
 
 
+_DAILY = frozenset(
+    (
+        *("year", "quarter", "month", "week", "weekofyear", "day", "dayofmonth", "dayofweek", "dayofyear"),
+        *("weekday", "isodow", "isoyear", "yearweek", "dayname", "monthname", "decade", "century"),
+        *("millennium", "era", "last_day"),
+    )
+)
+"""Functions of an instant that are functions of its day."""
+_PARTED = frozenset(("date_part", "datepart", "date_trunc", "datetrunc"))
+_PARTS = frozenset(
+    (
+        *("year", "years", "y", "yr", "yrs", "quarter", "quarters", "month", "months", "mon", "mons"),
+        *("week", "weeks", "w", "day", "days", "d", "dayofmonth", "dow", "dayofweek", "weekday", "isodow"),
+        *("doy", "dayofyear", "isoyear", "yearweek", "decade", "decades", "century", "centuries"),
+        *("millennium", "millennia", "era"),
+    )
+)
+"""Parts of an instant that are parts of its day."""
+_DATED = re.compile(r"(%-?[aAwudbBmyYGVUWjx]|%%|[^%])*")
+"""Formats that show the day alone."""
+
+
+def daily(node: Tree) -> int | None:
+    """
+    Which argument of a function may be an instant of which only the day counts; None if there is none.
+
+    Parameters
+    ----------
+    node : Tree
+        A function.
+    """
+    name, parts = str(node["function_name"]).lower(), node["children"]
+    told = [_constant(part) for part in parts]
+    if name in _DAILY and len(parts) == 1:
+        return 0
+    if name in _PARTED and len(parts) == 2 and (told[0] or "").lower() in _PARTS:
+        return 1
+    if name == "strftime" and len(parts) == 2 and told[1] is not None and _DATED.fullmatch(told[1]):
+        return 0
+    return None
+
+
 def check_scalar(node: Tree, shows: Callable[[], str]) -> None:
     """
     Refuse a node, not what is below it, that is no function of its parts alone.
