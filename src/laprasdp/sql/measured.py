@@ -132,6 +132,8 @@ class Measured:
         if name in ("count_if", "countif"):
             return self._ref(self._slot("count_if", arguments, condition, shown))
         if name in SUMS:
+            if not any(one.is_valid for one in self.images.image(arguments[0]).values):
+                raise UnsupportedQuery(f"{shown}: there is no value but NULL; write NULL")
             return self._ref(self._slot("sum", arguments, condition, shown))
         return self._moments(name, arguments, condition, shown)
 
