@@ -71,6 +71,8 @@ def weight(node: Node, scope: Scope) -> tuple[Weight, Truth]:
         return _case(inner, scope, count=type(node) is exp.Count), always
     if type(node) is exp.Sum:
         constant = value(inner)
+        if constant is not None and constant.constant is None:
+            raise UnsupportedQuery("SUM(NULL): there is no value but NULL; leave it out")
         if isinstance(inner, exp.Column) or constant is not None:
             return _summand(inner, scope), always
         return Case(((scope.condition(inner), one),), truth.constant(0, np.int64)), always

@@ -131,9 +131,10 @@ class Measured:
             return self._ref(self._slot("count", arguments, condition, shown))
         if name in ("count_if", "countif"):
             return self._ref(self._slot("count_if", arguments, condition, shown))
-        if name in SUMS:
-            if not any(one.is_valid for one in self.images.image(arguments[0]).values):
+        for one in arguments if name not in MEANS else ():  # of nothing the mean alone is NULL by itself
+            if not any(value.is_valid for value in self.images.image(one).values):
                 raise UnsupportedQuery(f"{shown}: there is no value but NULL; write NULL")
+        if name in SUMS:
             return self._ref(self._slot("sum", arguments, condition, shown))
         return self._moments(name, arguments, condition, shown)
 
