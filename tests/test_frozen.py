@@ -12,8 +12,12 @@ from draw import MemoryTable
 from test_product import SMALL, prior_over, random_query
 
 import laprasdp as lp
+from laprasdp.belief import dense
+from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.belief.product import ProductBelief
+from laprasdp.policy.lapras import Lapras
+from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.privacy.noise import SeededNoise
 from laprasdp.queries.groups import Groups
@@ -24,6 +28,7 @@ from laprasdp.strategy.strength import measure
 
 WIDE = lp.Domain(a=lp.Integers(0, 29), b=lp.Integers(0, 19), c=lp.Integers(0, 9))
 GROUPED = lp.Domain(a=lp.Integers(0, 11), b=lp.Integers(0, 10), c=lp.Booleans())
+FEW = lp.Domain(a=lp.Integers(0, 5), b=lp.Integers(0, 7), c=lp.Integers(0, 3))
 COUNTS = np.random.default_rng(0).integers(0, 90, WIDE.size)
 
 
@@ -65,6 +70,36 @@ def test_a_block_of_groups_may_come_between() -> None:
     assert found == pytest.approx(responses @ responses.T, rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_belief_over_cells_knows_it_too(seed: int) -> None:
+    """By the precision less what was learned since; of the last releases, whose rows are kept."""
+    rng = np.random.default_rng(seed)
+    half, asked = rng.normal(size=(24, 24)), [random_query(rng, SMALL, 3) for _ in range(4)]
+    steps = [half, *(rng.normal(size=(rows, 24)) for rows in (1, 3, 1))]
+    found: dict[tuple[int, int], list[float]] = {}
+    for source in range(sum(map(len, steps))):
+        parts = np.split(np.eye(sum(map(len, steps)))[source], np.cumsum([*map(len, steps)])[:-1])
+        belief = DenseBelief(24)
+        for rows, part in zip(steps, parts, strict=True):
+            belief.add(rows, part)
+            for place, query in enumerate(asked):
+                found.setdefault((place, belief.age), []).append(belief.estimate(query)[0])
+    responses, queries = np.array(list(found.values())), [asked[place] for place, _ in found]
+    when = [age for _, age in found]
+    assert belief.covariance(queries, when) == pytest.approx(responses @ responses.T, rel=1e-6, abs=1e-9)
+    assert not np.allclose(belief.covariance(queries), responses @ responses.T, rtol=1e-3)
+
+
+def test_what_is_too_long_ago_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "_KEPT", 2)
+    belief, query = DenseBelief(24), Query.constant(SMALL, 1)
+    for row in (np.eye(24), *np.eye(24)[:4, np.newaxis]):
+        belief.add(row, np.zeros(len(row)))
+    joint = belief.covariance([query] * 3, [2, 3, 5])
+    assert np.isnan(joint[0, 0])
+    assert np.isfinite(joint[1:]).all()
+
+
 def learned(kind: type[ProductBelief], prior: Marginals, steps: Sequence[Rows]) -> ProductBelief:
     """A belief after some releases, without values."""
     belief = kind(prior)
@@ -93,10 +128,10 @@ def told(
     return list(found), np.array(list(found.values()))
 
 
-def session(policy: str = "primm", **more: object) -> lp.Session:
+def session(domain: lp.Domain = WIDE, policy: str = "primm", **more: object) -> lp.Session:
     return lp.open_session(
-        MemoryTable(WIDE, COUNTS),
-        WIDE,
+        MemoryTable(domain, np.resize(COUNTS, domain.size)),
+        domain,
         budget=lp.Budget(1, 1e-6),
         horizon=40,
         policy=policy,
@@ -106,13 +141,24 @@ def session(policy: str = "primm", **more: object) -> lp.Session:
     )
 
 
-def test_a_statement_that_is_asked_again_has_the_same_interval() -> None:
-    opened = session()
-    assert isinstance(opened.state.policy, PrimmProduct)
+@pytest.mark.parametrize(
+    ("kind", "domain", "more"),
+    [
+        (PrimmProduct, WIDE, {}),
+        (PrimmProduct, WIDE, {"predictions": ["SELECT COUNT(*) FROM t WHERE a < 2 AND b < 7"]}),
+        (PrimmDense, FEW, {"release": "gaussian"}),
+        (Lapras, WIDE, {"policy": "smooth-cache"}),
+    ],
+)
+def test_a_statement_that_is_asked_again_has_the_same_interval(
+    kind: type[object], domain: lp.Domain, more: dict[str, object]
+) -> None:
+    opened = session(domain, **more)  # type: ignore[arg-type]
+    assert isinstance(opened.state.policy, kind)
     ratio = "SELECT c, AVG(a) AS mean FROM t WHERE b < 7 GROUP BY c"
     first = opened.ask(ratio)
     for level in range(4):
-        opened.ask(f"SELECT COUNT(*) FROM t WHERE a < {5 + level} AND b < 7")
+        opened.ask(f"SELECT COUNT(*) FROM t WHERE a < {1 + level} AND b < 7")
     again = opened.ask(ratio)
     assert again.charge == 0
     for one, other in zip(first, again, strict=True):

@@ -14,6 +14,7 @@ from laprasdp.queries.query import Query
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.threads import blas_threads
 
+_KEPT = 512  # releases whose rows are kept, for the joint law of older answers
 _REFRESH = 64  # rows after which the inverse is computed afresh, so that rounding does not build up
 
 
@@ -39,6 +40,8 @@ class DenseBelief:
         self._laplace: Floats = np.zeros((0, cells))  # rows of Laplace noise, as if of unit variance
         self._counts = False  # nothing was measured but each cell, with noise that is a whole number
         self._since = _REFRESH
+        self._later: tuple[Floats, ...] = ()  # rows of the last releases after the first one
+        self.age = 0  # releases that it has learned
 
     def learn(self, measurement: Rows, values: Floats | None) -> None:
         """
@@ -66,6 +69,8 @@ class DenseBelief:
 
     def add(self, rows: Floats, values: Floats) -> None:
         """Condition on (r, n) rows measured with unit noise."""
+        self._later = (*self._later, rows)[-_KEPT:] if self.age else ()
+        self.age += 1
         self.precision = self.precision + rows.T @ rows
         self._pull = self._pull + rows.T @ values
         self._since += len(rows)
@@ -123,10 +128,32 @@ class DenseBelief:
         parts = float(vector @ seen) ** 2 / float(((self._laplace @ seen) ** 4).sum())
         return "laplace", max(parts, 1.0)
 
-    def covariance(self, queries: list[Query]) -> Floats:
-        """(m, m) joint covariance of the errors of several queries."""
+    def covariance(self, queries: list[Query], when: Sequence[int] | None = None) -> Floats:
+        """
+        (m, m) joint covariance of the errors of several queries.
+
+        Parameters
+        ----------
+        queries : list of m Query
+        when : sequence of m int, optional
+            The age at which each was told; now by default.  NaN where that is too long ago.
+
+        Notes
+        -----
+        Two of different times have the covariance of the later one (docs/proofs/primm.md, theorem 1c).
+        """
         stack = np.stack([query.vector() for query in queries]).astype(float)
         joint: Floats = stack @ self.inverse @ stack.T
+        later = np.maximum.outer(*[np.full(len(queries), self.age) if when is None else np.asarray(when)] * 2)
+        for age in np.unique(later[later < self.age]).tolist():
+            rows = self._later[age - self.age :]
+            if len(rows) < self.age - age:
+                joint[later == age] = np.nan
+                continue
+            with blas_threads(len(self.precision)):
+                then = self.precision - sum((each.T @ each for each in rows), np.zeros_like(self.precision))
+                found = stack @ scipy.linalg.solve(then, stack.T, assume_a="pos", check_finite=False)
+            joint[later == age] = found[later == age]
         return joint
 
     def drift(self) -> float:
@@ -137,6 +164,9 @@ class DenseBelief:
     def copy(self) -> DenseBelief:
         """An independent belief in the same state."""
         return copy.copy(self)  # arrays are replaced, never changed in place
+
+    def __deepcopy__(self, memo: object) -> DenseBelief:
+        return self.copy()
 
     def _refresh(self) -> None:
         with blas_threads(len(self.precision)):

@@ -40,8 +40,12 @@ class Believing(Protocol):
     def learn(self, measurement: Rows, values: Floats) -> None:
         """Condition on what a release measured of rows."""
 
-    def covariance(self, queries: list[Query]) -> Floats:
-        """(m, m) joint covariance of the errors of several queries."""
+    @property
+    def age(self) -> int:
+        """How much it has learned: for each answer, when it was told."""
+
+    def covariance(self, queries: list[Query], when: Sequence[int] | None = None) -> Floats:
+        """(m, m) joint covariance of the errors of several queries, each told at an age, or now."""
 
     def copy(self) -> Self:
         """An independent belief in the same state."""
@@ -72,6 +76,7 @@ class Primm(Policy):
     name = "primm"
     paced = False
     fixed = (*Policy.fixed, "places", "pacing", "_replans")
+    kept = (*Policy.kept, "_told_at")
     again: ClassVar[tuple[str, ...]] = ("_kept",)
     belief: Believing
 
@@ -83,6 +88,7 @@ class Primm(Policy):
         share = 1.0 if not setting.predictions else None if setting.overlap is None else 1 - setting.overlap
         self.pacing = Competitive(setting.horizon, share, caution=0.1 if share is None else 0.02)
         self.measured = 0  # statements that had to be measured
+        self._told_at: dict[str, int] = {}  # the belief's age when a query was first shown as it is
         self._opened = 0
         self._kept: tuple[tuple[str, int, int], Measurement | None] | None = None
         self._batched = -1  # statements seen when the last batch was released
@@ -169,6 +175,12 @@ class Primm(Policy):
         return {**self.latest_of(queries), **again}  # the belief has joined those of rows
 
     def learn(self, entry: Entry) -> None:
+        for query, shown in (
+            zip(entry.queries, entry.answers, strict=True) if isinstance(entry, Reply) else ()
+        ):
+            known = self._known.get(query.key)
+            if shown is not None and (known is None or known.value != shown.value):
+                self._told_at[query.key] = self.belief.age
         super().learn(entry)
         if isinstance(entry, Reply) and entry.measured:
             self.measured += 1
@@ -291,9 +303,15 @@ class Primm(Policy):
             super()._condition(release)
 
     def _covariance(self, queries: list[Query], variances: list[float]) -> Callable[[], Floats]:
-        """What works out the joint covariance of what is believed of queries, whatever is learned later."""
-        belief = self.belief.copy()
-        return lambda: belief.covariance(queries)
+        """What works out the joint covariance of what was told of queries, whatever is learned later."""
+        belief, now, known = self.belief.copy(), self.belief.age, self._known
+        when = [
+            self._told_at.get(query.key, now)
+            if query.key in known and known[query.key].variance == variance
+            else now
+            for query, variance in zip(queries, variances, strict=True)
+        ]
+        return lambda: belief.covariance(queries, when)
 
     def _believed(self, query: Query, source: Source) -> Estimate | None:
         found = self.belief.estimate(query)

@@ -36,7 +36,7 @@ from laprasdp.privacy.filter import charged, heaviest
 from laprasdp.queries.distinct import parted
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Entry, Release, Reply
+from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
@@ -73,14 +73,12 @@ class PrimmProduct(Primm):
 
     belief: GroupedBelief
     fixed = (*Primm.fixed, "design", "_planned", "_first", "_busy")
-    kept = (*Primm.kept, "_told_at")
     again = (*Primm.again, "_cut", "_telling")
 
     def __init__(self, setting: Setting, design: ProductDesign | None = None) -> None:
         super().__init__(setting)
         self.design = design or design_product(setting, _played)
         self.charged = Query.constant(setting.domain, 0)
-        self._told_at: dict[str, int] = {}  # the belief's age when a query was first shown as it is
         self._telling: Telling | None = None  # what the strategy tells, since the last release of it
         self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
         self._touches: Floats = np.zeros(len(self.design.crowd.share))
@@ -166,25 +164,6 @@ class PrimmProduct(Primm):
 
     def settled(self) -> Sequence[object]:
         return (*super().settled(), self.design, self._planned)
-
-    def learn(self, entry: Entry) -> None:
-        for query, shown in (
-            zip(entry.queries, entry.answers, strict=True) if isinstance(entry, Reply) else ()
-        ):
-            known = self._known.get(query.key)
-            if shown is not None and (known is None or known.value != shown.value):
-                self._told_at[query.key] = self.belief.age
-        super().learn(entry)
-
-    def _covariance(self, queries: list[Query], variances: list[float]) -> Callable[[], Floats]:
-        belief, now, known = self.belief.copy(), self.belief.age, self._known
-        when = [
-            self._told_at.get(query.key, now)
-            if query.key in known and known[query.key].variance == variance
-            else now
-            for query, variance in zip(queries, variances, strict=True)
-        ]
-        return lambda: belief.covariance(queries, when)
 
     def _opening(self, made: int) -> Grant | None:
         return self._granted(self._before[made], 0) if made < len(self._before) else None
