@@ -218,7 +218,7 @@ class GroupedAnswer(Framed, Sequence[Answer]):
         """
         (m, m) joint covariance of the errors of all groups; None where it is not known.
 
-        Known of up to ``MANY`` groups that are all answers of one state; worked out when first asked for.
+        Known of up to ``MANY`` groups; worked out when first asked for.
         """
         return worked_out(self.errors)
 
