@@ -24,6 +24,7 @@ from tests.postgres import Server
 
 SIZE = 3_000
 CLIENTS = (1, 8, 64)
+_KILLS = 20  # of one ledger, which takes some seconds to open again when it has become long
 SETTINGS = """
 [source]
 file = "t.csv"
@@ -95,23 +96,25 @@ def _of_ledger(
 
 
 def _killed(folder: Path, times: int) -> dict[str, Any]:
-    """What kill -9 under load loses."""
-    written(folder, None, "killed")
-    place, start = count(), time.monotonic()
+    """What kill -9 under load loses; after `_KILLS` of them a new ledger is begun."""
+    start, kills, doubled = time.monotonic(), range(times), 0
     lost = shown = errors = 0
     latencies: list[float] = []
-    with Served(folder, 1) as service:
-        for _ in range(times):
-            load = Load(service, 8, "new", place)
-            load.begin()
-            time.sleep(1.5)
-            service.kill()
-            load.end()
-            service.start()
-            lost, shown = lost + load.lost(), shown + len(load.shown)
-            errors += sum(status != 200 for status in load.statuses)
-            latencies += load.latencies
-        doubled = service.doubled()
+    for ledger, first in enumerate(kills[::_KILLS]):
+        here, place = folder / str(ledger), count()
+        written(here, None, "killed")
+        with Served(here, 1) as service:
+            for _ in kills[first : first + _KILLS]:
+                load = Load(service, 8, "new", place)
+                load.begin()
+                time.sleep(1.5)
+                service.kill()
+                load.end()
+                service.start()
+                lost, shown = lost + load.lost(), shown + len(load.shown)
+                errors += sum(status != 200 for status in load.statuses)
+                latencies += load.latencies
+            doubled += service.doubled()
     ordered = sorted(latencies) or [0.0]
     return {
         "ledger": "sqlite", "workers": 1, "clients": 8, "kind": f"new, {times} times kill -9",

@@ -14,6 +14,7 @@ from laprasdp.data.column import Column
 from laprasdp.data.duckdb_words import DUCKDB, create_list, joined
 from laprasdp.data.levels import Level
 from laprasdp.data.memory import level_type
+from laprasdp.data.packed import Packed
 from laprasdp.data.patience import awaited, watcher
 from laprasdp.data.persons import first_rows
 from laprasdp.data.scan import Declared, Scan
@@ -107,11 +108,11 @@ class DuckDBEngine:
         """Fill the table ``kept``: levels of rows, NULL outside, with their persons or added up."""
         connection, levels = self._source.connection, scan.levels
         columns = [read.column for read in scan.attributes]
-        kept = [
-            f"{level} {level_type(read.attribute)}"
-            for level, read in zip(levels, scan.attributes, strict=True)
-        ]
-        kept += ["rows BIGINT"] if scan.person is None else ["who VARCHAR", "share UTINYINT"]
+        if scan.person is None:
+            typed = zip(levels, scan.attributes, strict=True)
+            kept = [*(f"{level} {level_type(read.attribute)}" for level, read in typed), "rows BIGINT"]
+        else:
+            kept = [*_packed(scan).columns, "who VARCHAR"]
         connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
         for i, read in enumerate(scan.attributes):
             if (lookup := _level(read).lookup) is not None:
@@ -129,7 +130,8 @@ class DuckDBEngine:
             inside = ("who IS NOT NULL", *(f"{level} IS NOT NULL" for level in levels))
             if is_counted:  # each row of a person by itself, since some of them may count
                 rows = exp.select("*", "UNNEST(RANGE(rows))").from_(rows).where(*inside).subquery("r")
-            counted = exp.select(*levels, "who", share.as_("share")).from_(rows).where(*inside)
+            numbered = exp.select(*levels, "who", share.as_("share")).from_(rows).where(*inside)
+            counted = exp.select(*_packed(scan).packed(), "who").from_(numbered.subquery("n"))
 
         def insert(part: exp.Expr, share: Callable[[], float | None] | None) -> None:
             once = any(column.is_text for column in columns)  # what a text spells is found out once
@@ -193,12 +195,24 @@ def _rows(scan: Scan, *, is_counted: bool) -> exp.Select:
     return rows.select(exp.column("rows", "s")) if is_counted else rows
 
 
+def _packed(scan: Scan) -> Packed:
+    """How a row of a person is held: its share and its levels."""
+    read = zip(scan.levels, scan.attributes, strict=True)
+    return Packed({"share": _SHARES} | {level: one.attribute.size for level, one in read})
+
+
 def _cells(scan: Scan, first: int, last: int) -> exp.Select:
     """From ``kept``: the occurring combinations of what is counted; of the persons of some shares."""
     levels = scan.levels
     inside = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
     if scan.person is not None:
-        inside = exp.select("who", *levels).from_("kept").where(f"share BETWEEN {first} AND {last}")
+        packed = _packed(scan)
+        typed = [
+            exp.cast(packed.number(level), level_type(read.attribute), dialect="duckdb").as_(level)
+            for level, read in zip(levels, scan.attributes, strict=True)
+        ]
+        share = packed.number("share").between(first, last)
+        inside = exp.select("who", *typed).from_("kept").where(share)
         kept = spelled(first_rows(inside, scan), DUCKDB)
         assert isinstance(kept, exp.Select)
         inside = kept.select("1 AS rows")
