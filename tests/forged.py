@@ -38,7 +38,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "primm, dense": {"domain": DENSE, "budget": lp.Budget(1.0, 1e-3)},
     "primm": {},
     "primm, pure": {"budget": PURE, "predictions": ()},
-    "primm on marginals": {"domain": LARGE, "overlap": 0.5},  # known, so that no stream is played
+    "primm on marginals": {"domain": LARGE, "overlap": 0.5, "release": "gaussian"},  # so no stream is played
+    "primm on a product": {"domain": LARGE, "release": "pure"},
     "primm, many groups": {"domain": MANY, "overlap": 0.5},
     "primm, repeats pay": {"reading": Reading(repeats="pay")},
     "laplace-counts": {"policy": "laplace-counts"},

@@ -27,6 +27,7 @@ from laprasdp.record.integers import read_integers, write_integer, write_integer
 from laprasdp.record.settings import domain_of
 from laprasdp.strategy.kronecker import design_marginals
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.product_rows import ProductRows
 from laprasdp.strategy.strength import measure, quantize
 
 AT = datetime(2024, 2, 29, 12, 30, 0, 1, tzinfo=UTC)
@@ -93,7 +94,7 @@ def measurements(draw: st.DrawFn) -> tuple[lp.Domain, Measurement]:
     asked = draw(
         st.lists(queries(domain).filter(lambda q: not q.is_zero), min_size=1, max_size=3, unique=True)
     )
-    kind = draw(st.sampled_from(["measure", "quantize", "laplace", "marginals"]))
+    kind = draw(st.sampled_from(["measure", "quantize", "laplace", "marginals", "product"]))
     mu_squared = draw(st.fractions(Fraction(1, 1000), 4))
     if kind == "measure":
         return domain, measure(asked, mu_squared)
@@ -104,6 +105,15 @@ def measurements(draw: st.DrawFn) -> tuple[lp.Domain, Measurement]:
     if kind == "quantize":
         return domain, quantize(asked, np.eye(len(asked)) / 9, mu_squared)
     wide = lp.Domain(a=lp.Integers(0, 5), b=lp.Booleans(), c=lp.Categories(["x", "y", "z"]))
+    if kind == "product":
+        entries = st.integers(-(2**30), 2**30)
+        factors = [
+            np.array([*np.eye(size, dtype=np.int64), draw(st.lists(entries, min_size=size, max_size=size))])
+            for size in wide.shape
+        ]
+        return wide, ProductRows(
+            wide, tuple(factors), bits=3, law="laplace", scale=draw(st.integers(1, 2**52))
+        )
     return wide, design_marginals(wide, {(): 1.0, (0,): 2.0, (0, 2): 1.0, (1,): 0.5}, {}, mu_squared)
 
 

@@ -23,7 +23,8 @@ LARGE = lp.Domain(z=lp.Integers(0, 39), age=lp.Integers(0, 39))  # its marginals
 GROUPS = "SELECT COUNT(*) FROM t GROUP BY age"
 SETTINGS = {
     "primm": (SMALL, {}),
-    "primm on marginals": (LARGE, {}),
+    "primm on marginals": (LARGE, {"release": "gaussian"}),
+    "primm on a product": (LARGE, {"release": "pure"}),
     "smooth-cache": (SMALL, {"policy": "smooth-cache"}),
     "basic": (SMALL, {"policy": "smooth", "accounting": "basic"}),
     "laplace": (SMALL, {"policy": "laplace", "accounting": "basic"}),

@@ -37,6 +37,7 @@ KEYS = {
     "several times": {"times": WHOLES},
     "combined": {"matrix": dict},
     "marginals": {"sets": list, "multipliers": WHOLES, "factors": dict},
+    "product": {"product": dict},
     "tree": {"depths": list, "levels": int},
     "part": {"set": list, "nodes": dict},
     "gaussian": {"amounts": dict, "draws": int, "pure": bool},

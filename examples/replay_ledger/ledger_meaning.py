@@ -135,6 +135,16 @@ class Meaning:
         for cell in joint(others)[2]:
             yield cell, math.ceil(bound * factor)
 
+    def factors(self, measurement):
+        """The matrices of a product, in the order of the domain."""
+        if measurement["product"].keys() != set(self.names):
+            raise ValueError("a product of strategies has a factor for each attribute")
+        found = [matrix(measurement["product"][name]) for name in self.names]
+        for name, rows in zip(self.names, found, strict=True):
+            if len(rows[0]) != self.levels.setdefault(name, len(rows[0])):
+                raise ValueError(f"{name} has another number of levels")
+        return found
+
     def parted(self, power, measurement, *others):
         """(cell, column of what counts rows, what one person adds to counts of persons, to some power)."""
         flags = ["persons" in query for query in measurement.get("queries", ())]
@@ -154,6 +164,10 @@ class Meaning:
 
     def laplace(self, measurement):
         """ε of a release with Laplace noise."""
+        if "product" in measurement:
+            columns = (zip(*rows, strict=True) for rows in self.factors(measurement))
+            most = math.prod(max(sum(map(abs, column)) for column in each) for each in columns)
+            return self.rows * most / steps(measurement)
         found = list(self.parted(1, measurement))
         most = self.rows * max(sum(map(abs, rows)) for _, rows, _ in found)
         return (most + max(persons for *_, persons in found)) / steps(measurement)

@@ -56,7 +56,7 @@ class Replay(Meaning):
         grouped, again, counted = "groups" in held, "again" in entry, whole_noise(entry)
         fitted = any(one and "fitted" in one for one in entry.get("answers", ()))
         persons = any("persons" in query for query in held.get("queries", ()))
-        marks = (grouped, again, counted, fitted, persons, "times" in held)
+        marks = (grouped, again, counted, fitted, persons, "times" in held, "product" in held)
         stated = max((number for number, mark in enumerate(marks, start=2) if mark), default=1)
         names = ["stamp", kind, *(["version"] if stated > 1 else []), *(["again"] if again else [])]
         if kind in ("reply", "refusal"):
@@ -65,8 +65,8 @@ class Replay(Meaning):
         if entry.get("format", 1) != stated:
             raise ValueError(
                 "this script knows format 2 of what holds groups, 3 of what is measured again, 4 of noise on "
-                "the whole numbers, 5 of fitted values, 6 of what counts persons, and 7 of what measures "
-                "queries several times"
+                "the whole numbers, 5 of fitted values, 6 of what counts persons, 7 of what measures "
+                "queries several times, and 8 of a product of strategies"
             )
         if again and not (kind == "reply" and entry["again"] and entry["measured"]):
             yield "it was not measured again"
@@ -200,8 +200,9 @@ class Replay(Meaning):
     def strategy(self, measurement):
         """How many rows a measurement has, which is possible."""
         kind = "combined" if "matrix" in measurement else "one by one"
-        kind = "marginals" if "sets" in measurement else kind
-        asked = [] if kind == "marginals" else ["groups" if "groups" in measurement else "queries"]
+        kind = "marginals" if "sets" in measurement else "product" if "product" in measurement else kind
+        whole_table = kind in ("marginals", "product")
+        asked = [] if whole_table else ["groups" if "groups" in measurement else "queries"]
         more = {"scale_bits": "finer", "times": "several times"}
         wants(measurement, "noise", kind, *asked, *(more[key] for key in more if key in measurement))
         laplace, scale = measurement["law"] == "laplace", whole(measurement["scale"])
@@ -210,9 +211,11 @@ class Replay(Meaning):
         if (not laplace and measurement["law"] != "gaussian") or not 0 <= measurement["bits"] <= 52:
             raise ValueError("there is no such noise or grid")
         if not (0 < scale <= 2**52 if laplace else steps(measurement) == 0) or (
-            laplace and kind != "one by one"
+            (laplace and kind not in ("one by one", "product")) or (kind == "product" and not laplace)
         ):
             raise ValueError("there is no such scale of noise")
+        if kind == "product":
+            return math.prod(map(len, self.factors(measurement)))
         if kind == "marginals":
             factors = {name: depths(form) for name, form in measurement["factors"].items()}
             centred = not any(sum(row) for trees in factors.values() for rows in trees for row in rows)

@@ -66,6 +66,12 @@ MANY = 1_000
 MAX_CELLS = 1_024
 """Cells up to which a pure release is made of them, and a belief over the cells is read from a ledger."""
 
+MAX_FACTORED = 4_096
+"""Cells up to which a pure release is made of more, as a product of one strategy for each attribute."""
+
+MAX_FACTORED_LEVELS = 512
+"""Levels of an attribute up to which it has such a strategy."""
+
 DENSE_CELLS = 256
 """Cells up to which PRIMM keeps its belief over the cells; on more it is over queries."""
 

@@ -20,6 +20,7 @@ from laprasdp.record.entries import Entry, Release, Reply
 from laprasdp.record.estimate import Estimate, Source
 from laprasdp.record.format import units_of
 from laprasdp.strategy.measurement import Measurement, Rows
+from laprasdp.strategy.product_rows import ProductRows
 
 _LAWS, _SOURCES = get_args(Law), get_args(Source)
 _NOISY = 2**160  # no table of less than 2⁶³ rows gives as much, in any steps
@@ -78,6 +79,10 @@ def _check_measurement(measurement: Measurement) -> None:
     known = 1 <= scale <= LAPLACE_LIMIT and 0 <= bits <= LATTICE_BITS and (scale % 2 == 1 or not bits)
     if not (known and measurement.steps >= LAPLACE_LEAST if laplace else scale == bits == 0):
         raise LedgerError(f"its {measurement.law} noise has the scale {scale}/2^{bits}")
+    if isinstance(measurement, ProductRows):
+        if not laplace:
+            raise LedgerError("a product of strategies is measured with Laplace noise")
+        return
     if not isinstance(measurement, Rows):
         if laplace:
             raise LedgerError("Laplace noise is for queries one by one")
@@ -126,7 +131,7 @@ def _due(release: Release, accounting: Accounting, max_rows: int, taken: Budget 
             if paced and int(amounts.weights.max()) > paced:
                 raise BudgetError("it costs more than its allowance")
             return accounting.charge(release.allowance, amounts, measurement.draws)
-        assert isinstance(measurement, Rows)
+        assert isinstance(measurement, Rows | ProductRows)
         epsilon = measurement.laplace_epsilon(max_rows)
         if isinstance(accounting, GaussianAccounting):
             return accounting.pure_charge(epsilon, measurement.draws, taken)

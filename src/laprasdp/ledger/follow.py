@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from laprasdp.belief.dense import DenseBelief
+from laprasdp.belief.factored import FactoredBelief
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS
@@ -28,6 +29,7 @@ from laprasdp.record.settings import Settings
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.person_rows import PersonRows, of_rows
+from laprasdp.strategy.product_rows import ProductRows
 from laprasdp.strategy.span import Span
 
 TOLERANCE = 1e-6
@@ -251,7 +253,8 @@ class _Belief:
     def __init__(self, domain: Domain, predictions: list[str]) -> None:
         self._predictions = frozenset(predictions)
         self._cells = domain.size
-        self._belief: DenseBelief | GroupedBelief | None = None
+        self._domain = domain
+        self._belief: DenseBelief | FactoredBelief | GroupedBelief | None = None
         self._opened = False
 
     def learn(self, release: Release) -> None:
@@ -263,8 +266,12 @@ class _Belief:
             self._belief = GroupedBelief(measurement)
         elif self._belief is None and self._cells <= MAX_CELLS and isinstance(measurement, Rows):
             self._belief = DenseBelief(self._cells)
+        elif self._belief is None and isinstance(measurement, ProductRows):
+            self._belief = FactoredBelief(self._domain)
         match self._belief, measurement:
             case DenseBelief() as belief, Rows():
+                belief.learn(measurement, values)
+            case FactoredBelief() as belief, ProductRows():
                 belief.learn(measurement, values)
             case GroupedBelief() as belief, _:
                 belief.learn(measurement, values)
@@ -285,7 +292,8 @@ class _Belief:
             if one is None or not (predicted or fresh or source == "background"):
                 return None
             name: Source = "predicted" if predicted else "measured" if fresh else "background"
-            law = self._belief.law(query) if isinstance(self._belief, DenseBelief) else ()
+            belief = self._belief
+            law = belief.law(query) if isinstance(belief, DenseBelief | FactoredBelief) else ()
             return Estimate(*one, name, *law)
 
         return said

@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from laprasdp.errors import ConfigError, UnsupportedQuery
-from laprasdp.limits import DENSE_CELLS, MAX_CELLS
+from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.baselines import Histogram, Independent, Laplace, Offline
 from laprasdp.policy.lapras import smooth, smooth_cache, static
 from laprasdp.policy.policy import Policy
-from laprasdp.policy.primm_dense import LaplaceCounts, PrimmDense
-from laprasdp.policy.primm_product import PrimmProduct, PrimmPure
+from laprasdp.policy.primm_choice import primm
+from laprasdp.policy.primm_dense import LaplaceCounts
 from laprasdp.policy.setting import Setting
 from laprasdp.strategy.threads import one_thread
-
-
-def primm(setting: Setting) -> Policy:
-    """PRIMM: over the cells of a small table, over queries on a larger one."""
-    cells = setting.domain.size
-    if setting.release == "pure" and cells > MAX_CELLS:
-        raise UnsupportedQuery(f"a pure release is for {MAX_CELLS:,} cells at most, not {cells:,}")
-    if cells <= DENSE_CELLS:
-        return PrimmDense(setting)
-    if setting.release != "gaussian" and cells <= MAX_CELLS:
-        pure = PrimmPure(setting)
-        if setting.release == "pure" or pure.beats_gaussian:
-            return pure
-    return PrimmProduct(setting)
 
 
 def laplace_counts(setting: Setting) -> Policy:

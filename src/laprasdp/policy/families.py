@@ -14,7 +14,7 @@ from laprasdp.arrays import Floats
 from laprasdp.policy.kinds import family_of, kinds_of_query
 from laprasdp.policy.query_shapes import QueryShape, is_ordered
 from laprasdp.queries.domain import Domain
-from laprasdp.strategy.background import cell_moment, draw_vectors, sets_moment
+from laprasdp.strategy.background import FAMILIES, cell_moment, draw_vectors, sets_moment
 
 MIXTURE = ("random", "point", "prefix", "range")
 _WITHOUT_ORDER = MIXTURE[:2]  # of categories nobody asks for prefixes or ranges
@@ -93,6 +93,30 @@ def drawn(domain: Domain, shapes: Sequence[QueryShape], count: int, rng: np.rand
         return [draw_vectors(domain, family, count, rng) for family in MIXTURE]
     kinds = kinds_of_query(domain, (), count, rng, shapes=shapes, others=False)
     return [np.array([query.vector() for query in queries[:count]], float) for queries in kinds.values()]
+
+
+def shape_terms(domain: Domain, shape: QueryShape) -> tuple[Floats, tuple[Floats, ...]]:
+    r"""
+    The second moment of a shape as a sum of products over attributes, :math:`\sum_tc_t\bigotimes_iM_{ti}`.
+
+    Returns
+    -------
+    (t,) array
+        :math:`c_t`.
+    tuple of (t, levels, levels) array
+        :math:`M_{ti}`, for each attribute.
+    """
+    every = shape.sets(domain).values()
+    scales = [1 / len(sets) / len(every) for sets in every for _ in sets]
+    moments = [
+        [
+            FAMILIES[family_of(shape, domain, axis)](size) if axis in axes else np.ones((size, size))
+            for sets in every
+            for axes in sets
+        ]
+        for axis, size in enumerate(domain.shape)
+    ]
+    return np.array(scales), tuple(map(np.array, moments))
 
 
 def _moment(domain: Domain, shape: QueryShape) -> Floats:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from laprasdp.arrays import Floats
+from laprasdp.errors import ConfigError
 from laprasdp.policy.query_shapes import QueryShape, counted, is_ordered
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
@@ -76,6 +78,22 @@ def kinds_of_query(
     return {kind: queries for kind, queries in found.items() if queries} or {
         "all rows": (Query.constant(domain, 1),)
     }
+
+
+def shapes_of(domain: Domain, shapes: Sequence[QueryShape]) -> dict[str, QueryShape]:
+    """Each kind of `kinds_of_query` as a shape, but for the one that is like predictions."""
+    found = {
+        name: QueryShape(shape.what, () if shape.named else (len(sets[0]),), shape.named, share)
+        for name, (shape, sets, share) in _declared(domain, shapes).items()
+    }
+    used = sum(size > 1 for size in domain.shape)
+    for what, widest in (("values", WIDEST), ("ranges", WIDEST), ("sets", 1)):
+        for wide in range(1, min(widest, used) + 1):
+            shape = QueryShape(what, (wide,))
+            with suppress(ConfigError):
+                shape.sets(domain)
+                found.setdefault(_KINDS[what] + counted((wide,)), shape)
+    return found
 
 
 def kind_shares(domain: Domain, shapes: Sequence[QueryShape]) -> dict[str, float]:

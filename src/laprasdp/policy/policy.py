@@ -214,10 +214,6 @@ class Policy(ABC):
         elif entry.counted:
             self._pass(measured=True)
 
-    def heir(self, entry: Entry) -> Policy:
-        """The policy that learns an entry: itself, but where an earlier version began a ledger otherwise."""
-        return self
-
     def latest(self, query: Query) -> Estimate:
         """The answer of a query that the last release was made for."""
         return self._fresh[query.key]

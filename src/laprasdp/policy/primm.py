@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Believing(Protocol):
     def estimates(self, queries: Sequence[Query]) -> Sequence[tuple[float, float] | None]:
         """`estimate` of each query of a statement."""
 
-    def learn(self, measurement: Rows, values: Floats) -> None:
+    def learn(self, measurement: Any, values: Floats) -> None:
         """Condition on what a release measured of rows."""
 
     @property

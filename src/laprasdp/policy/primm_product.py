@@ -12,7 +12,6 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.errors import BudgetExhausted
-from laprasdp.limits import MAX_CELLS
 from laprasdp.policy.crowd import candidates
 from laprasdp.policy.design_product import ProductDesign, design_product
 from laprasdp.policy.outlook import (
@@ -26,7 +25,7 @@ from laprasdp.policy.outlook import (
     told_deviation,
 )
 from laprasdp.policy.pieces import Bounds, alone, bounds_of, cut_off, pieces
-from laprasdp.policy.policy import Grant, Policy
+from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
 from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.rollout import opened, play
@@ -36,7 +35,7 @@ from laprasdp.privacy.filter import charged, heaviest
 from laprasdp.queries.distinct import parted
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.record.entries import Entry, Release
+from laprasdp.record.entries import Release
 from laprasdp.strategy.drawn import Drawn
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Measurement, Rows
@@ -77,7 +76,7 @@ class PrimmProduct(Primm):
 
     def __init__(self, setting: Setting, design: ProductDesign | None = None) -> None:
         super().__init__(setting)
-        self.design = design or design_product(setting, _played)
+        self.design = design or design_product(setting, played)
         self.charged = Query.constant(setting.domain, 0)
         self._telling: Telling | None = None  # what the strategy tells, since the last release of it
         self._cut: tuple[int, Bounds] | None = None  # measured queries whose bounds are known, and these
@@ -153,11 +152,6 @@ class PrimmProduct(Primm):
         cut, places = cut_off(self.design.typical, self.design.rows)
         beside = () if own == predicted else predicted
         return (*own, *beside, *self.design.typical, *cut), len(own) if beside else 0, places
-
-    def heir(self, entry: Entry) -> Policy:
-        """On up to `MAX_CELLS` cells a ledger may have been begun over the cells: it goes on so."""
-        begun = isinstance(entry, Release) and not self._opened and isinstance(entry.measurement, Rows)
-        return PrimmDense(self.setting) if begun and self.setting.domain.size <= MAX_CELLS else self
 
     def kinds(self) -> Mapping[str, Sequence[Query]]:
         return self.design.kinds
@@ -358,13 +352,8 @@ class PrimmProduct(Primm):
 class PrimmPure(PrimmDense):
     """One pure release on more cells than PRIMM has a Gaussian belief of."""
 
-    def heir(self, entry: Entry) -> Policy:
-        """A ledger may have been begun over queries, before there were such releases: it goes on so."""
-        begun = isinstance(entry, Release) and not self._opened and not isinstance(entry.measurement, Rows)
-        return PrimmProduct(self.setting) if begun else self
 
-
-def _played(setting: Setting, design: ProductDesign) -> Callable[[Sequence[Query]], float]:
+def played(setting: Setting, design: ProductDesign) -> Callable[[Sequence[Query]], float]:
     """What plays streams to a design: the mean deviation of each; infinite if a query is refused."""
     before = opened(PrimmProduct(setting, design))
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from laprasdp.errors import LaprasError, LedgerError
 from laprasdp.privacy.budget import Budget
@@ -46,13 +47,15 @@ from laprasdp.strategy.factor import Factor
 from laprasdp.strategy.kronecker import Marginals, Nodes
 from laprasdp.strategy.measurement import Measurement, Rows
 from laprasdp.strategy.person_rows import PersonRows
+from laprasdp.strategy.product_rows import ProductRows
 from laprasdp.strategy.subspaces import Axes
 from laprasdp.strategy.tree import StrategyTree
 
-FORMAT, GROUPED, AGAIN, WHOLE, FITTED, PERSONS, TIMES = 1, 2, 3, 4, 5, 6, 7
+FORMAT, GROUPED, AGAIN, WHOLE, FITTED, PERSONS, TIMES, PRODUCT = range(1, 9)
 """
 Version of a ledger; those that an entry states of itself where it holds groups, was measured again, has
-Laplace noise on the whole numbers, has fitted values, counts persons, or measures queries several times.
+Laplace noise on the whole numbers, has fitted values, counts persons, measures queries several times, or
+measures a product of strategies.
 """
 
 _ESTIMATE = {field.name for field in fields(Estimate)} - {"fitted"}
@@ -96,7 +99,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     """
     try:
         form = json.loads(text, parse_constant=_no_number)
-        if form.get("format", GROUPED) not in (GROUPED, AGAIN, WHOLE, FITTED, PERSONS, TIMES):
+        if form.get("format", GROUPED) not in range(GROUPED, PRODUCT + 1):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
         if at.utcoffset() != timedelta(0):
@@ -105,9 +108,9 @@ def read_entry(text: str, domain: Domain) -> Kept:
         entry = _READ[form["kind"]](form, domain)
         if form.get("format") != _stated(entry):
             raise ValueError(
-                "an entry states format 7 where it measures queries several times, 6 where it counts "
-                "persons, 5 where values are fitted, 4 where noise is geometric, 3 where it was measured "
-                "again, 2 where it holds groups"
+                "an entry states format 8 where it measures a product of strategies, 7 where it measures "
+                "queries several times, 6 where it counts persons, 5 where values are fitted, 4 where noise "
+                "is geometric, 3 where it was measured again, 2 where it holds groups"
             )
         return Kept(typed(form["position"], int), stamp, entry)
     except (
@@ -125,6 +128,8 @@ def kind_of(entry: Entry) -> str:
 def _stated(entry: Entry) -> int | None:
     """The version that an entry states, of what it holds that the first version of the form did not have."""
     held = entry.measurement if isinstance(entry, Release) else entry
+    if isinstance(held, ProductRows):
+        return PRODUCT
     queries = getattr(held, "queries", None)
     if getattr(held, "times", ()):
         return TIMES
@@ -156,8 +161,11 @@ def write_measurement(measurement: Measurement) -> Form:
         return {**form, "matrix": _write_matrix(measurement.matrix)}
     if isinstance(measurement, Drawn):
         return {**form, "drawn": _write_parts(measurement)}
-    assert isinstance(measurement, Marginals)
+    assert isinstance(measurement, Marginals | ProductRows)
     names = measurement.domain.names
+    if isinstance(measurement, ProductRows):
+        matrices = map(_write_matrix, measurement.factors)
+        return {**form, "product": dict(zip(names, matrices, strict=True))}
     return {
         **form,
         "sets": [[names[axis] for axis in axes] for axes in measurement.sets],
@@ -182,6 +190,12 @@ def read_measurement(form: Form, domain: Domain) -> Measurement:
         }
         sets = tuple(tuple(domain.axis(name) for name in names) for names in form["sets"])
         return Marginals(domain, sets, tuple(read_integers(form["multipliers"])), factors, **noise)
+    if "product" in form:
+        if form["product"].keys() != set(domain.names):
+            raise ValueError("a product of strategies has a factor for each attribute")
+        return ProductRows(
+            domain, tuple(_read_whole(form["product"][name]) for name in domain.names), **noise
+        )
     queries = read_queries(form, domain)
     if "multiple" in form:
         kind = PersonRows if counts_persons(queries) else Rows
@@ -245,9 +259,11 @@ def _read_factor(form: Form, levels: int) -> Factor:
     if "depths" in form:
         if typed(form["levels"], int) != levels:
             raise ValueError("a tree is of another attribute")
-        return StrategyTree(
-            levels, tuple(np.array(_read_matrix(one), dtype=np.int64) for one in form["depths"])
-        )
+        return StrategyTree(levels, tuple(map(_read_whole, form["depths"])))
+    return _read_whole(form)
+
+
+def _read_whole(form: Form) -> npt.NDArray[np.int64]:
     return np.array(_read_matrix(form), dtype=np.int64)
 
 

@@ -161,8 +161,8 @@ class Marginals(Measurement):
             chosen, levels[axis] = chosen[inside], (levels[axis] - low) // size
         matrices = self.matrices(axes, nodes)
         sizes = tuple(matrix.shape[1] for matrix in matrices)
-        counts = _dense(Marginal(levels, chosen), axes, sizes)
-        return [multiplier * value for value in _contract(counts, matrices)]
+        counts = dense_counts(Marginal(levels, chosen), axes, sizes)
+        return [multiplier * value for value in contract(counts, matrices)]
 
     def amounts(self, max_rows: int = 1) -> Query:
         """
@@ -290,7 +290,7 @@ def _within(
     return (levels >= low) & (levels < high)
 
 
-def _dense(marginal: Marginal, axes: Axes, sizes: tuple[int, ...]) -> Ints:
+def dense_counts(marginal: Marginal, axes: Axes, sizes: tuple[int, ...]) -> Ints:
     """Counts as a tensor over so many levels of each of `axes`."""
     tensor = np.zeros(sizes, dtype=np.int64)
     if not axes:
@@ -299,7 +299,7 @@ def _dense(marginal: Marginal, axes: Axes, sizes: tuple[int, ...]) -> Ints:
     return tensor
 
 
-def _contract(counts: Ints, factors: Sequence[Ints]) -> list[int]:
+def contract(counts: Ints, factors: Sequence[Ints]) -> list[int]:
     """Exact ``⊗ factors`` times counts, flat: in limbs that cannot overflow, or on Python integers."""
     reach = math.prod(max(1, int(np.abs(factor).sum(axis=1).max())) for factor in factors)
     limb = 62 - reach.bit_length()

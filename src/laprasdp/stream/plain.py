@@ -17,6 +17,7 @@ import numpy as np
 from laprasdp.belief.basis import Basis, Sparse
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.direct import Direct
+from laprasdp.belief.factored import FactoredBelief
 from laprasdp.belief.grouped import GroupedBelief
 from laprasdp.ledger.once import Once
 from laprasdp.pacing.pacing import Reading, Reserve, Smooth, Static
@@ -37,8 +38,8 @@ from laprasdp.strategy.span import Span
 _WRITTEN: dict[str, type] = {
     one.__name__: one
     for one in (
-        Basis, BasicFilter, Budget, DenseBelief, Direct, GaussianFilter, GroupBlock, Once, Pools, Reading,
-        Reserve, Smooth, Span, Sparse, Static,
+        Basis, BasicFilter, Budget, DenseBelief, Direct, FactoredBelief, GaussianFilter, GroupBlock, Once,
+        Pools, Reading, Reserve, Smooth, Span, Sparse, Static,
     )
 }  # fmt: skip
 _MADE: dict[str, tuple[Callable[[Any], Any], str, frozenset[str]]] = {

@@ -12,6 +12,7 @@ from laprasdp.ledger.claim import check_claim
 from laprasdp.ledger.once import Once
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
+from laprasdp.policy.primm_choice import heir
 from laprasdp.privacy.accounting import accounting_named
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.filter import Charge, Filter
@@ -188,7 +189,7 @@ class State:
         That replies follow from the releases is for `laprasdp.ledger.verify` to check.
         """
         entry, analyst = kept.entry, kept.stamp.analyst
-        policy = self.policy = self.policy.heir(entry)
+        policy = self.policy = heir(self.policy, entry)
         try:
             entry = self.once.known(entry)
             if self._owed != (isinstance(entry, Reply) and entry.measured):

@@ -1,0 +1,98 @@
+r"""The design of a pure release on a table of some thousand cells: a p-identity strategy for each attribute.
+
+The strategy is :math:`\bigotimes_iA_i` with :math:`A_i=[I;\Theta_i]\,\mathrm{diag}(1/s_i)`, whose columns
+have L1 norm one.  Its error for a query that is a product over attributes is a product, so one factor after
+another is optimised for the second moment that the others leave it.  No data is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from laprasdp.arrays import Floats
+from laprasdp.queries.query import Query
+from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
+
+_SWEEPS = 12  # over all attributes
+_STEPS = 15  # of L-BFGS, for one attribute in one of them
+
+
+@dataclass(frozen=True, eq=False)
+class ProductKind:
+    r"""
+    Queries whose second moment is a sum of products over attributes, :math:`\sum_tc_t\bigotimes_iM_{ti}`.
+
+    Attributes
+    ----------
+    scales : (t,) array
+        :math:`c_t`.
+    moments : tuple of (t, levels, levels) array
+        :math:`M_{ti}`, for each attribute.
+    """
+
+    scales: Floats
+    moments: tuple[Floats, ...]
+
+    def traces(self, spreads: Sequence[Floats]) -> Floats:
+        """(attributes, t) variance that each factor gives each term."""
+        pairs = zip(self.moments, spreads, strict=True)
+        return np.array([np.einsum("tij,ij->t", moment, spread) for moment, spread in pairs])
+
+
+def kind_of(queries: Sequence[Query], importance: Floats) -> ProductKind:
+    """Some queries, of which each that is no product stands as that of its root mean squares by attribute."""
+    vectors = [_factors(query) for query in queries]
+    axes = range(len(vectors[0]))
+    moments = tuple(np.array([np.outer(one[axis], one[axis]) for one in vectors]) for axis in axes)
+    return ProductKind(np.asarray(importance), moments)
+
+
+def design_factored(
+    shape: Sequence[int], kinds: Sequence[ProductKind], wanted: Floats
+) -> tuple[PIdentity, ...]:
+    """
+    The p-identity strategies whose largest error, against what is wanted of each kind, is small.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Levels of each attribute.
+    kinds : sequence of ProductKind
+    wanted : (k,) array
+        A deviation for each of the k kinds, in any unit.
+
+    Notes
+    -----
+    Minimises a weighted sum of variances, one attribute after another; then each weight is multiplied by the
+    squared ratio of the kind's deviation to what is wanted, so that what is far from it counts more.  The
+    problem is not convex, so there is no certificate; the errors of what is found are exact.
+    """
+    found = tuple(start(size, min(ROWS, max(1, size // 4))) for size in shape)
+    weights, best, least = wanted**-2.0, found, np.inf
+    for _ in range(_SWEEPS):
+        spreads = [one.covariance for one in found]
+        for axis, before in enumerate(found):
+            gram = np.zeros_like(spreads[axis])
+            for kind, weight in zip(kinds, weights, strict=True):
+                others = np.delete(kind.traces(spreads), axis, axis=0).prod(axis=0)
+                gram += weight * np.tensordot(kind.scales * others, kind.moments[axis], axes=1)
+            made = optimize_p_identity(gram, first=before, steps=_STEPS)
+            found = (*found[:axis], made, *found[axis + 1 :])
+            spreads[axis] = made.covariance
+        variances = [float(kind.scales @ kind.traces(spreads).prod(axis=0)) for kind in kinds]
+        ratios = np.sqrt(variances) / wanted
+        if ratios.max() < least:
+            best, least = found, float(ratios.max())
+        weights = weights * (ratios / ratios.max()) ** 2
+    return best
+
+
+def _factors(query: Query) -> list[Floats]:
+    """A vector for each attribute, whose product is the query where it is one of weights above 0."""
+    squares = query.vector().astype(float).reshape(query.domain.shape) ** 2
+    axes, whole = range(squares.ndim), float(squares.sum())
+    each = [np.sqrt(squares.sum(axis=tuple(other for other in axes if other != axis))) for axis in axes]
+    return [one * whole ** (0.5 / squares.ndim - 0.5) if whole else one for one in each]

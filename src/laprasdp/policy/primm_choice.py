@@ -1,0 +1,85 @@
+"""Which PRIMM a table is given, by what its settings tell; and which one a ledger was begun with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from laprasdp.errors import UnsupportedQuery
+from laprasdp.limits import DENSE_CELLS, MAX_CELLS, MAX_FACTORED, MAX_FACTORED_LEVELS
+from laprasdp.policy.design_product import HURT
+from laprasdp.policy.policy import Policy
+from laprasdp.policy.primm_dense import PrimmDense
+from laprasdp.policy.primm_factored import PrimmFactored, factored, fits
+from laprasdp.policy.primm_product import PrimmProduct, PrimmPure, played
+from laprasdp.policy.setting import Setting
+from laprasdp.record.entries import Entry, Release
+from laprasdp.strategy.kronecker import Marginals
+from laprasdp.strategy.measurement import Rows
+from laprasdp.strategy.product_rows import ProductRows
+
+_MOST = 1.2
+"""Times the error of Gaussian noise that a pure release on many cells may have, for any kind of query."""
+
+
+def primm(setting: Setting) -> Policy:
+    """
+    PRIMM: over the cells of a small table, over queries on a larger one, or one pure release.
+
+    Raises
+    ------
+    UnsupportedQuery
+        A pure release is wanted of too many cells.
+    """
+    cells, release = setting.domain.size, setting.release
+    if cells <= DENSE_CELLS:
+        return PrimmDense(setting)
+    if release != "gaussian" and cells <= MAX_CELLS:
+        pure = PrimmPure(setting)
+        return pure if release == "pure" or pure.beats_gaussian else PrimmProduct(setting)
+    if release == "pure":
+        if not fits(setting.domain):
+            raise UnsupportedQuery(
+                f"a pure release is for {MAX_FACTORED:,} cells at most, of attributes of "
+                f"{MAX_FACTORED_LEVELS} levels; or for {MAX_CELLS:,} of any"
+            )
+        return factored(setting)[0]
+    product = PrimmProduct(setting)
+    return product if release == "gaussian" or not fits(setting.domain) else _unhurt(setting, product)
+
+
+def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:
+    """
+    One pure release, where it is better for the geometric mean of all kinds, and for none much worse.
+
+    Or where predictions, of which nobody knows how many come true, would hurt somebody without it.
+    """
+    play = played(setting, gaussian.design)
+    alone = None
+    if setting.predictions and setting.overlap is None:
+        alone = primm(replace(setting, predictions=(), expected=()))
+    before = alone if isinstance(alone, PrimmFactored) else None
+    pure, ratios = factored(setting, (gaussian, play), before)
+    better = ratios.max() <= _MOST and np.log(ratios).mean() <= 0
+    if before is None or better:
+        return pure if better else gaussian
+    kinds = before.kinds()
+    most = HURT * before.deviations(kinds)
+    if (np.array(list(map(play, kinds.values()))) <= most).all():
+        return gaussian
+    return pure if (pure.deviations(kinds) <= most).all() else PrimmFactored(setting, before.strategy)
+
+
+def heir(policy: Policy, entry: Entry) -> Policy:
+    """The policy that learns an entry: itself, but where another version began the ledger otherwise."""
+    if policy.name != "primm" or policy.drawn or not isinstance(entry, Release):
+        return policy
+    setting, measurement = policy.setting, entry.measurement
+    if isinstance(measurement, ProductRows) and not isinstance(policy, PrimmFactored):
+        return PrimmFactored(setting, measurement)
+    over_cells = isinstance(measurement, Rows) and setting.domain.size <= MAX_CELLS
+    if over_cells and not isinstance(policy, PrimmDense):
+        return PrimmDense(setting)
+    over_queries = isinstance(measurement, Marginals) and setting.domain.size > DENSE_CELLS
+    return PrimmProduct(setting) if over_queries and not isinstance(policy, PrimmProduct) else policy

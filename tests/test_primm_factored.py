@@ -1,0 +1,208 @@
+"""PRIMM's pure release on some thousand cells: where it is taken, what it costs, and what comes after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draw import MemoryTable
+
+import laprasdp as lp
+from laprasdp.ledger.sql import SQLLedger
+from laprasdp.ledger.verify import verify
+from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.kinds import kinds_of_query
+from laprasdp.policy.primm_choice import heir
+from laprasdp.policy.primm_factored import PrimmFactored, factored, fits
+from laprasdp.policy.primm_product import PrimmProduct, played
+from laprasdp.policy.rollout import play
+from laprasdp.policy.setting import Setting
+from laprasdp.privacy.filter import CellCharge
+from laprasdp.queries.query import Query
+from laprasdp.record.entries import Release
+from laprasdp.strategy.product_rows import ProductRows
+from laprasdp.stream.opening import open_session
+
+SQUARE = lp.Domain(x=lp.Integers(0, 32), y=lp.Integers(0, 32))
+BUDGET = lp.Budget(1, 1e-9)
+COUNTS = np.arange(33 * 33) % 11
+TABLE = MemoryTable(SQUARE, COUNTS)
+PREDICTED = [Query.count(SQUARE, x=range(low, low + 6)) for low in range(0, 24, 3)]
+ASKED = [Query.count(SQUARE, x=[k], y=range(k, 33)) for k in range(4)] + [
+    Query(SQUARE, {"x": range(33)}, np.arange(33) % 3),
+    Query.constant(SQUARE, 1),
+]
+
+
+def opened(**more: object) -> lp.Session:
+    given: dict[str, object] = {"budget": BUDGET, "horizon": 100, "policy": "primm"}
+    return open_session(TABLE, SQUARE, **given | more)
+
+
+@pytest.mark.parametrize(("delta", "pure"), [(1e-9, True), (1e-3, False)])
+def test_it_is_taken_where_a_stream_of_any_kind_is_better_off(delta: float, pure: bool) -> None:
+    """On average over the kinds, none by a fifth worse; by streams that the choice has not seen."""
+    setting = Setting(SQUARE, lp.Budget(1, delta), 100)
+    chosen = policy_named("primm", setting)
+    assert isinstance(chosen, PrimmFactored) == pure
+    product = PrimmProduct(setting)
+    other = factored(setting, (product, played(setting, product.design)))[0]
+    kinds = kinds_of_query(SQUARE, (), 30, np.random.default_rng(9))
+    ratios = [
+        np.sqrt(np.array(play(other, asked), dtype=float)).mean()
+        / np.sqrt(np.array(play(product, asked), dtype=float)).mean()
+        for asked in kinds.values()
+    ]
+    better = max(ratios) < 1.2 and np.log(ratios).mean() < 0
+    assert better == pure
+    if pure:
+        assert min(ratios) < 0.5  # what is gained
+
+
+def test_gaussian_noise_is_kept_to_where_it_is_wanted_or_the_table_has_no_few_cells() -> None:
+    setting = Setting(SQUARE, BUDGET, 100)
+    assert isinstance(policy_named("primm", replace(setting, release="gaussian")), PrimmProduct)
+    assert isinstance(
+        policy_named("primm", Setting(SQUARE, lp.Budget(1, 0.1), 100, release="pure")), PrimmFactored
+    )
+    for sizes in ((5_000,), (600, 3), (70, 70)):
+        domain = lp.Domain(**{f"a{k}": lp.Integers(1, size) for k, size in enumerate(sizes)})
+        assert not fits(domain)
+        assert isinstance(policy_named("primm", Setting(domain, BUDGET, 100)), PrimmProduct)
+        with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most, of attributes of 512"):
+            policy_named("primm", Setting(domain, BUDGET, 100, release="pure"))
+
+
+def test_declared_shapes_are_what_it_is_judged_by() -> None:
+    """Values of both attributes, asked of a table whose ranges a pure release would serve badly."""
+    domain = lp.Domain(x=lp.Integers(0, 63), y=lp.Integers(0, 63))
+    budget = lp.Budget(1, 1e-6)
+    assert isinstance(policy_named("primm", Setting(domain, budget, 100)), PrimmProduct)
+    declared = policy_named("primm", Setting(domain, budget, 100, shapes=["values of up to two attributes"]))
+    assert isinstance(declared, PrimmFactored)
+    cell = Query.count(domain, x=[3], y=[4])
+    assert declared.expected_variance(cell) < 36
+
+
+def test_predicted_queries_are_better_and_others_hardly_worse() -> None:
+    setting = Setting(SQUARE, BUDGET, 100, tuple(PREDICTED))
+    alone, told = policy_named("primm", replace(setting, predictions=())), policy_named("primm", setting)
+    known = policy_named("primm", replace(setting, overlap=1.0))
+    assert isinstance(alone, PrimmFactored)
+    assert isinstance(told, PrimmFactored)
+
+    def mean(policy: object, queries: object) -> float:
+        assert isinstance(policy, PrimmFactored)
+        return float(np.mean([policy.expected_variance(query) ** 0.5 for query in queries]))
+
+    assert mean(told, PREDICTED) <= mean(alone, PREDICTED) * 1.001
+    for queries in kinds_of_query(SQUARE, (), 20, np.random.default_rng(3)).values():
+        assert mean(told, queries) < 1.35 * mean(alone, queries)
+    if isinstance(known, PrimmFactored):
+        assert mean(known, PREDICTED) < mean(told, PREDICTED)
+
+
+def test_it_is_one_release_of_the_whole_epsilon(tmp_path: Path) -> None:
+    """Then all is answered from it, by this session and by the next one; and verify finds nothing."""
+    ledger = SQLLedger(tmp_path / "pure.ledger")
+    with opened(ledger=ledger) as session:
+        shown = [session.ask(query) for query in ASKED]
+        assert all(isinstance(one, lp.Answer) and one.charge == 0 for one in shown)
+        (release,) = (kept.entry for kept in ledger.since(0) if isinstance(kept.entry, Release))
+        assert isinstance(release.measurement, ProductRows)
+        assert isinstance(release.charge, CellCharge)
+        assert release.charge.pure
+        strength = release.measurement.laplace_epsilon(1)
+        assert Fraction(1) - Fraction(1, 2**20) < strength <= Fraction(BUDGET.epsilon)
+        assert session.remaining == 0
+    with opened(ledger=ledger) as again:
+        assert [again.ask(query).value for query in ASKED] == [one.value for one in shown]
+    assert verify(ledger) == []
+
+
+def test_a_budget_is_raised_after_it(tmp_path: Path) -> None:
+    """By the same rows again: least squares of both is what either tells, weighed; what was shown stays."""
+    ledger = SQLLedger(tmp_path / "raised.ledger")
+    with opened(ledger=ledger) as session:
+        first = session.ask(ASKED[0])
+        session.raise_budget(lp.Budget(3, 1e-9))
+        fresh = session.ask(ASKED[1])
+        assert [one.reason for one in fresh.released] == ["raise"]
+        assert session.ask(ASKED[0]).value == first.value
+        variances = [
+            kept.entry.measurement.noise_variance
+            for kept in ledger.since(0)
+            if isinstance(kept.entry, Release)
+        ]
+        assert len(variances) == 2
+        expected = 1 / (1 + variances[0] / variances[1])
+        alone = policy_named("primm", Setting(SQUARE, BUDGET, 100))
+        assert isinstance(alone, PrimmFactored)
+        assert fresh.std**2 == pytest.approx(alone.expected_variance(ASKED[1]) * expected)
+    with opened(ledger=ledger, budget=lp.Budget(3, 1e-9)) as again:
+        assert again.ask(ASKED[1]).value == fresh.value
+    assert verify(ledger) == []
+
+
+def test_a_ledger_that_was_begun_with_gaussian_noise_goes_on_so() -> None:
+    """As before there were such releases; and one that was begun with one, whatever is chosen now."""
+    setting = Setting(SQUARE, BUDGET, 100)
+    product = PrimmProduct(setting)
+    grant = product.due()
+    assert grant is not None
+    release = Release(
+        grant.measurement, (0,) * grant.measurement.draws, grant.charge, grant.allowance, opening=True
+    )
+    pure = policy_named("primm", setting)
+    assert isinstance(heir(pure, release), PrimmProduct)
+    grant = pure.due()
+    assert grant is not None
+    release = Release(
+        grant.measurement, (0,) * grant.measurement.draws, grant.charge, grant.allowance, opening=True
+    )
+    found = heir(product, release)
+    assert isinstance(found, PrimmFactored)
+    found.learn(release)
+    assert found.latest(ASKED[0]).variance == pytest.approx(pure.expected_variance(ASKED[0]))
+
+
+def test_persons_with_several_rows_get_more_noise_and_are_not_counted_afterwards() -> None:
+    unit = lp.PrivacyUnit("id", 3)
+    table = MemoryTable(SQUARE, COUNTS, unit=unit)
+    session = open_session(
+        table, SQUARE, budget=BUDGET, horizon=100, policy="primm", unit=unit, release="pure"
+    )
+    alone = policy_named("primm", Setting(SQUARE, BUDGET, 100, unit=unit, release="pure"))
+    assert isinstance(alone, PrimmFactored)
+    found = session.ask(ASKED[0])
+    assert found.std**2 == pytest.approx(alone.expected_variance(ASKED[0]))
+    one = factored(Setting(SQUARE, BUDGET, 100))[0]
+    assert found.std == pytest.approx(3 * one.expected_variance(ASKED[0]) ** 0.5, rel=0.02)
+    with pytest.raises(lp.BudgetExhausted, match="tells nothing of persons"):
+        session.ask("SELECT COUNT(DISTINCT id) FROM t")
+
+
+def test_a_ratio_of_groups_has_an_interval_that_holds() -> None:
+    """Shares of all rows: of 60 sessions, as many hold the truth as an 80% interval says."""
+    held = 0
+    for _ in range(60):
+        with opened() as session:
+            rows = session.ask("SELECT COUNT_IF(x < 11) * 1.0 / COUNT(*) AS share FROM t")
+        low, high = rows[0]["share"].interval(0.8)
+        held += low <= COUNTS.reshape(33, 33)[:11].sum() / COUNTS.sum() <= high
+    assert 36 <= held <= 58  # five sigma below, three above
+
+
+@pytest.mark.parametrize("overlap", [0.0, 1.0])
+def test_what_is_known_of_the_overlap_decides_what_it_is_designed_for(overlap: float) -> None:
+    setting = Setting(SQUARE, BUDGET, 100, tuple(PREDICTED), overlap=overlap, release="pure")
+    other = replace(setting, overlap=1 - overlap)
+    mine, theirs = (policy_named("primm", one) for one in (setting, other))
+    assert isinstance(mine, PrimmFactored)
+    assert isinstance(theirs, PrimmFactored)
+    asked = PREDICTED if overlap else ASKED
+    mean = [np.mean([one.expected_variance(query) for query in asked]) for one in (mine, theirs)]
+    assert mean[0] < mean[1]
