@@ -26,6 +26,7 @@ NAMES = {
     "solver": "benchmarks.solver",
     "stream": "benchmarks.stream",
     "streams": "benchmarks.streams",
+    "takeover": "benchmarks.takeover",
 }
 
 

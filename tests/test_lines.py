@@ -21,7 +21,7 @@ from laprasdp.errors import DomainError, LedgerError
 from laprasdp.ledger.once import Once
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
-from laprasdp.policy import catalog
+from laprasdp.policy import primm_choice
 from laprasdp.policy.pieces import alone, bounds_of, nearest, pieces
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
@@ -294,7 +294,7 @@ def test_a_session_on_a_line_replays_and_verifies(tmp_path: Path) -> None:
 def test_a_ledger_that_was_begun_over_cells_goes_on_so(tmp_path: Path, monkeypatch: Any) -> None:
     asked, path = drawn_queries(LINE, 6, 9), tmp_path / "cells.ledger"
     with monkeypatch.context() as earlier:
-        earlier.setattr(catalog, "DENSE_CELLS", 1_024)
+        earlier.setattr(primm_choice, "DENSE_CELLS", 1_024)
         with opened(path, 300, asked[:2]) as session:
             answers = [session.ask(query).value for query in asked[:4]]
     with opened(path, 300, asked[:2]) as session:

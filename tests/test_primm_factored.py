@@ -206,3 +206,26 @@ def test_what_is_known_of_the_overlap_decides_what_it_is_designed_for(overlap: f
     asked = PREDICTED if overlap else ASKED
     mean = [np.mean([one.expected_variance(query) for query in asked]) for one in (mine, theirs)]
     assert mean[0] < mean[1]
+
+
+def test_values_are_fitted_to_it() -> None:
+    """Nearer to a table of independent attributes than what was released, in the mean over single cells."""
+    rng = np.random.default_rng(4)
+    shares = [rng.dirichlet(np.ones(33)) for _ in range(2)]
+    counts = rng.multinomial(3_000, np.outer(*shares).reshape(-1))
+    table = MemoryTable(SQUARE, counts)
+    given = {"budget": BUDGET, "horizon": 100, "policy": "primm", "public": True}
+    with open_session(table, SQUARE, post="fitted", **given) as session:
+        cells = [Query.count(SQUARE, x=[k], y=[k % 7]) for k in range(33)]
+        answers = [session.ask(query) for query in cells]
+    truth = [int(query.vector() @ counts) for query in cells]
+    linear = np.mean([abs(one.value - true) for one, true in zip(answers, truth, strict=True)])
+    fitted = np.mean([abs(one.fitted - true) for one, true in zip(answers, truth, strict=True)])
+    assert fitted < 0.8 * linear
+
+
+def test_counts_of_persons_can_be_asked_where_nothing_else_is_declared() -> None:
+    """A pure release tells nothing of persons, so it is not chosen where several rows may be of one."""
+    unit = lp.PrivacyUnit("id", 3)
+    assert isinstance(policy_named("primm", Setting(SQUARE, BUDGET, 100)), PrimmFactored)
+    assert isinstance(policy_named("primm", Setting(SQUARE, BUDGET, 100, unit=unit)), PrimmProduct)

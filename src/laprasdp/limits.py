@@ -72,6 +72,9 @@ MAX_FACTORED = 4_096
 MAX_FACTORED_LEVELS = 512
 """Levels of an attribute up to which it has such a strategy."""
 
+FITTED_CELLS = 2_048
+"""Cells of a pure release up to which values are fitted; of more, only the sign is mended."""
+
 DENSE_CELLS = 256
 """Cells up to which PRIMM keeps its belief over the cells; on more it is over queries."""
 

@@ -10,6 +10,7 @@ import scipy.optimize
 
 from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
+from laprasdp.belief.factored import FactoredBelief
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
 from laprasdp.strategy.threads import blas_threads
@@ -25,7 +26,7 @@ class CellFit:
 
     Parameters
     ----------
-    belief : DenseBelief
+    belief : DenseBelief or FactoredBelief
         That spans all cells.
     domain : Domain
         Of at least two attributes of two levels or more.
@@ -46,11 +47,11 @@ class CellFit:
     **Privacy.**  A function of released numbers: it costs nothing.
     """
 
-    def __init__(self, belief: DenseBelief, domain: Domain) -> None:
+    def __init__(self, belief: DenseBelief | FactoredBelief, domain: Domain) -> None:
         if sum(size > 1 for size in domain.shape) < 2:
             raise ValueError("one attribute is independent of nothing")
         counts, errors = belief.mean, belief.inverse
-        self._precision = belief.precision
+        self._pull = belief.pull
         rows = max(math.fsum(counts), 1.0)
         shares = [_shares(counts.reshape(domain.shape), axis) for axis in range(len(domain.shape))]
         product = np.ones(())
@@ -74,9 +75,9 @@ class CellFit:
             prior = self.strength * free + vague
             self._cells = middle + prior @ np.linalg.solve(errors + prior, surprise)
 
-    def follows(self, belief: DenseBelief) -> bool:
+    def follows(self, belief: DenseBelief | FactoredBelief) -> bool:
         """Whether the belief has learned nothing since, and is the same."""
-        return belief.precision is self._precision
+        return belief.pull is self._pull
 
     def estimate(self, query: Query) -> float:
         """The fitted value of a query."""

@@ -36,7 +36,7 @@ class DenseBelief:
     def __init__(self, cells: int) -> None:
         self.precision: Floats = np.zeros((cells, cells))
         self.inverse: Floats = np.full((cells, cells), np.inf)
-        self._pull: Floats = np.zeros(cells)
+        self.pull: Floats = np.zeros(cells)
         self._laplace: Floats = np.zeros((0, cells))  # rows of Laplace noise, as if of unit variance
         self._counts = False  # nothing was measured but each cell, with noise that is a whole number
         self._since = _REFRESH
@@ -72,7 +72,7 @@ class DenseBelief:
         self._later = (*self._later, rows)[-_KEPT:] if self.age else ()
         self.age += 1
         self.precision = self.precision + rows.T @ rows
-        self._pull = self._pull + rows.T @ values
+        self.pull = self.pull + rows.T @ values
         self._since += len(rows)
         if self._since >= _REFRESH:
             self._refresh()
@@ -84,13 +84,13 @@ class DenseBelief:
     @property
     def mean(self) -> Floats:
         """(n,) unbiased value of each cell."""
-        return np.asarray(self.inverse @ self._pull)
+        return np.asarray(self.inverse @ self.pull)
 
     def estimate(self, query: Query) -> tuple[float, float]:
         """Unbiased value and exact variance of `query`."""
         vector = query.vector().astype(float)
         seen = self.inverse @ vector
-        value = float(seen @ self._pull)
+        value = float(seen @ self.pull)
         return float(np.rint(value)) if self._counts else value, float(vector @ seen)
 
     def estimates(self, queries: Sequence[Query]) -> list[tuple[float, float] | None]:
@@ -98,7 +98,7 @@ class DenseBelief:
         stack = np.stack([query.vector() for query in queries]).astype(float)
         with blas_threads(len(stack)):
             seen = stack @ self.inverse
-            values, variances = seen @ self._pull, np.einsum("ij,ij->i", seen, stack)
+            values, variances = seen @ self.pull, np.einsum("ij,ij->i", seen, stack)
         if self._counts:  # of whole numbers, but for the rounding of the inverse
             values = np.rint(values)
         return list(zip(values.tolist(), variances.tolist(), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class FactoredBelief:
     -----
     With release r of noise variance :math:`1/w_r` and values :math:`z_r`, and :math:`W=\sum_rw_r`, the
     cells are :math:`\bigotimes_iA_i^+\,\sum_rw_rz_r/W`, of covariance
-    :math:`\bigotimes_i(A_i^\top A_i)^{-1}/W`: nothing of size n × n is ever made.  The error of a query is
+    :math:`\bigotimes_i(A_i^\top A_i)^{-1}/W`: nothing of size n × n is needed.  The error of a query is
     :math:`c^\top\sum_rw_re_r/W` with :math:`c=\bigotimes_iA_i(A_i^\top A_i)^{-1}q`.
     """
 
@@ -40,7 +40,7 @@ class FactoredBelief:
         self._shape = domain.shape
         self._first: ProductRows | None = None
         self._weights: tuple[float, ...] = ()
-        self._pull: Floats = np.zeros(self._shape)
+        self.pull: Floats = np.zeros(self._shape)
 
     @property
     def age(self) -> int:
@@ -74,18 +74,23 @@ class FactoredBelief:
         weight = 1 / measurement.noise_variance
         self._weights = (*self._weights, weight)
         if values is None:
-            self._pull = np.full(self._shape, np.nan)
+            self.pull = np.full(self._shape, np.nan)
             return
         tensor = values.reshape([len(factor) for factor in measurement.factors])
         with blas_threads(max(self._shape)):
             for factor in measurement.rows:
                 tensor = np.tensordot(tensor, np.linalg.pinv(factor), axes=(0, 1))
-        self._pull = self._pull + weight * tensor
+        self.pull = self.pull + weight * tensor
+
+    @property
+    def inverse(self) -> Floats:
+        """(n, n) covariance of the cells."""
+        return np.asarray(reduce(_kron, self._spreads) / sum(self._weights))
 
     @property
     def mean(self) -> Floats:
         """(n,) unbiased value of each cell."""
-        return np.asarray(self._pull / sum(self._weights)).reshape(-1)
+        return np.asarray(self.pull / sum(self._weights)).reshape(-1)
 
     def estimate(self, query: Query) -> tuple[float, float] | None:
         """Unbiased value and exact variance of `query`; None before the first release."""
@@ -187,3 +192,7 @@ def _stacked(queries: Sequence[Query]) -> Floats:
 
 def _alike(one: ProductRows, other: ProductRows) -> bool:
     return one.bits == other.bits and all(map(np.array_equal, one.factors, other.factors))
+
+
+def _kron(one: Floats, other: Floats) -> Floats:
+    return np.asarray(np.kron(one, other), dtype=float)

@@ -15,14 +15,14 @@ class Packed:
     Parameters
     ----------
     sizes : mapping of name to int
-        Each number is at least zero and below its size; no size is above 2⁶⁴.
+        Each number is at least zero and below its size, which is below 2⁶⁴.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = dict(sizes)
         self._groups: list[list[str]] = [[]]
         for name in sizes:
-            if self._size([*self._groups[-1], name]) > 2**64:
+            if self._size([*self._groups[-1], name]) >= 2**64:
                 self._groups.append([])
             self._groups[-1].append(name)
 

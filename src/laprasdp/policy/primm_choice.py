@@ -46,7 +46,9 @@ def primm(setting: Setting) -> Policy:
             )
         return factored(setting)[0]
     product = PrimmProduct(setting)
-    return product if release == "gaussian" or not fits(setting.domain) else _unhurt(setting, product)
+    if release == "gaussian" or setting.unit.max_rows > 1 or not fits(setting.domain):
+        return product  # counts of persons can be asked of it, too
+    return _unhurt(setting, product)
 
 
 def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:

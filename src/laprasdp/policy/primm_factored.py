@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,8 +14,8 @@ from laprasdp.belief.factored import FactoredBelief
 from laprasdp.errors import LedgerError
 from laprasdp.limits import MAX_FACTORED, MAX_FACTORED_LEVELS
 from laprasdp.policy.design_factored import ProductKind, design_factored, kind_of
-from laprasdp.policy.families import shape_terms
 from laprasdp.policy.design_product import Kinds
+from laprasdp.policy.families import shape_terms
 from laprasdp.policy.kinds import kind_shares, kinds_of_query, shapes_of
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.primm import LEAST, Primm

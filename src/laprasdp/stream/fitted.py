@@ -15,9 +15,10 @@ import numpy as np
 
 from laprasdp.belief.cell_fit import CellFit
 from laprasdp.belief.dense import DenseBelief
+from laprasdp.belief.factored import FactoredBelief
 from laprasdp.belief.fit import Fit, fitted_by, fitted_each
 from laprasdp.belief.grouped import GroupedBelief
-from laprasdp.limits import MAX_JOINT
+from laprasdp.limits import FITTED_CELLS, MAX_JOINT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm import Primm
 from laprasdp.queries.distinct import is_of_persons
@@ -86,7 +87,9 @@ class Fits:
     ) -> Sequence[float | None] | None:
         """The value of each query before it is kept within bounds; None where nothing can be fitted."""
         belief = policy.belief if isinstance(policy, Primm) else None
-        if isinstance(belief, DenseBelief):
+        if isinstance(belief, DenseBelief | FactoredBelief):
+            if policy.setting.domain.size > FITTED_CELLS:
+                return None
             if self._cells is None or not self._cells.follows(belief):
                 self._cells = CellFit(belief, policy.setting.domain)
             return [self._cells.estimate(query) for query in queries]
