@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 
 import numpy as np
@@ -101,9 +101,7 @@ class FactoredBelief:
         if self._first is None:
             return [None] * len(queries)
         found: list[tuple[float, float] | None] = []
-        asked, step = list(queries), max(1, _NUMBERS // math.prod(self._shape))
-        for start in range(0, len(asked), step):
-            stack = _stacked(asked[start : start + step])
+        for stack in self._stacks(queries):
             values = stack @ self.mean
             values = np.rint(values) if self._counts else values
             found += zip(values.tolist(), self._variances(stack).tolist(), strict=True)
@@ -114,8 +112,12 @@ class FactoredBelief:
         return float(self._variances(_stacked([query]))[0])
 
     def law(self, query: Query) -> tuple[Law, float]:
+        """The law of the error of `query`, and of how many Laplace variables it is the sum; see `laws`."""
+        return self.laws([query])[0]
+
+    def laws(self, queries: Sequence[Query]) -> list[tuple[Law, float]]:
         r"""
-        The law of the error of `query`, and of how many Laplace variables it is the sum.
+        The law of the error of each query, and of how many Laplace variables it is the sum.
 
         Notes
         -----
@@ -123,15 +125,19 @@ class FactoredBelief:
         once, else :math:`v^2/\sum_ic_i^4` Laplace variables, here
         :math:`(\sum_ic_i^2)^2W^2/(\sum_ic_i^4\sum_rw_r^2)`.
         """
-        vector = _stacked([query])
-        if self._counts and float(np.abs(vector).max()) == 1:
-            return "geometric", float(np.abs(vector).sum())
         assert self._first is not None
-        with blas_threads(max(self._shape)):
-            rows = self._along(vector, [A @ C for A, C in zip(self._first.rows, self._spreads, strict=True)])
+        found: list[tuple[Law, float]] = []
         again = sum(self._weights) ** 2 / math.fsum(one**2 for one in self._weights)
-        squares = float((rows**2).sum())
-        return "laplace", max(squares**2 * again / float((rows**4).sum()), 1.0)
+        matrices = [A @ C for A, C in zip(self._first.rows, self._spreads, strict=True)]
+        for stack in self._stacks(queries):
+            with blas_threads(max(self._shape)):
+                squares = self._along(stack, matrices).reshape(len(stack), -1) ** 2
+            parts = squares.sum(axis=1) ** 2 * again / np.einsum("ij,ij->i", squares, squares)
+            sizes = np.abs(stack)
+            whole = (sizes.max(axis=1) == 1) & self._counts
+            for exact, one, other in zip(whole, sizes.sum(axis=1).tolist(), parts.tolist(), strict=True):
+                found.append(("geometric", one) if exact else ("laplace", max(other, 1.0)))
+        return found
 
     def covariance(self, queries: list[Query], when: Sequence[int] | None = None) -> Floats:
         """
@@ -172,6 +178,12 @@ class FactoredBelief:
         assert self._first is not None
         with blas_threads(max(self._shape)):
             return tuple(np.asarray(np.linalg.inv(factor.T @ factor)) for factor in self._first.rows)
+
+    def _stacks(self, queries: Sequence[Query]) -> Iterator[Floats]:
+        """(m, n) vectors of some queries after the others."""
+        asked, step = list(queries), max(1, _NUMBERS // math.prod(self._shape))
+        for start in range(0, len(asked), step):
+            yield _stacked(asked[start : start + step])
 
     def _variances(self, stack: Floats) -> Floats:
         with blas_threads(max(self._shape)):

@@ -19,6 +19,7 @@ from laprasdp.errors import BudgetError, BudgetExhausted
 from laprasdp.pacing.competitive import Competitive
 from laprasdp.policy.policy import Grant, Policy
 from laprasdp.policy.setting import Setting
+from laprasdp.privacy.law import Law
 from laprasdp.queries.distinct import Persons, counts_persons, parted
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
@@ -141,11 +142,12 @@ class Primm(Policy):
         before = np.array([np.inf if each is None else each[1] for each in found])
         with np.errstate(invalid="ignore"):
             gains = np.where(np.isinf(before), 1.0, before / (before + self._noise_of(missing)))
-        for query, estimate, gain in zip(missing, found, gains, strict=True):
+        laws = self.laws_of(missing)
+        for query, estimate, gain, law in zip(missing, found, gains, laws, strict=True):
             predicted = query.key in self.places
             if estimate is not None and (predicted or gain <= SMALL):
                 source: Source = "predicted" if predicted else "background"
-                known[query] = Estimate(*estimate, source, *self.law_of(query))
+                known[query] = Estimate(*estimate, source, *law)
         return known
 
     def grant(self, queries: Sequence[Query], at_most: int | None = None) -> Grant:
@@ -204,6 +206,10 @@ class Primm(Policy):
             source: Source = "predicted" if query.key in self.places else "measured"
             latest[query] = Estimate(*found, source, *self.law_of(query))
         return latest
+
+    def laws_of(self, queries: Sequence[Query]) -> Sequence[tuple[Law, float]]:
+        """`law_of` each query of a statement."""
+        return [self.law_of(query) for query in queries]
 
     def joint_of(self, queries: Sequence[Query], variances: Sequence[float]) -> Callable[[], Floats] | None:
         if not self._opened:

@@ -83,6 +83,9 @@ class PrimmFactored(Primm):
     def law_of(self, query: Query) -> tuple[Law, float]:
         return (self.belief if self._opened else self._planned).law(query)
 
+    def laws_of(self, queries: Sequence[Query]) -> list[tuple[Law, float]]:
+        return (self.belief if self._opened else self._planned).laws(queries)
+
     def deviations(self, kinds: Kinds) -> Floats:
         """(k,) mean standard deviation of each kind."""
         each = [self._planned.estimates(queries) for queries in kinds.values()]
