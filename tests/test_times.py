@@ -270,7 +270,7 @@ def test_an_entry_reads_as_it_was_written_and_no_other_one_is_taken() -> None:
     for forged in (["a"], [1.5] * len(times), None):
         with pytest.raises(LedgerError):
             read_entry(json.dumps({**form, "measurement": {**form["measurement"], "times": forged}}), DOMAIN)
-    with pytest.raises(LedgerError, match="format 7"):
+    with pytest.raises(LedgerError, match="7 where it measures queries several times"):
         read_entry(line.replace('"format":7', '"format":6'), DOMAIN)
 
 
