@@ -124,7 +124,7 @@ DOMAIN = Domain(
     n=Integers(-1, 3, nullable=True),
     x=Bins([-1, 0, 0.5, 9], nullable=True),
     fine=Bins(range(-100, 100)),
-    city=Categories(["", "a", "A", "é"], other=True, nullable=True),
+    city=Categories(["", "a", "A", "é", 'q"\\{},', "NULL", "b\0"], other=True, nullable=True),
     day=Dates("2019-12-31", "2020-03-31", step="month"),
     ok=Booleans(nullable=True),
 )
@@ -150,7 +150,7 @@ def drawn(seed: int) -> list[Row]:
         [None, *range(-2, 5), -(2**63), 2**63 - 1],
         [None, -1.0, -0.0, 0.5, 8.9, 9.0, math.nan, math.inf],
         [-100.0, -0.5, 0.0, 1.0, 99.0, 99.5, 100.0, math.nan, math.inf],
-        [None, "", "a", "A", "é", "e\u0301", "a ", "a\0", "%"],
+        [None, "", "a", "A", "é", "e\u0301", "a ", "a\0", "%", 'q"\\{},', "NULL", "null"],
         [*days, dt.date.min, dt.date.max],
         [None, True, False],
         ["p", "P", "p|1", "", "ü", None],

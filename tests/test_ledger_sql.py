@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,14 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from postgres import SECRET, Server
 from small_ledger import SHARED, STATEMENTS, five_statements, meddle, opened
+from sqlalchemy.dialects import postgresql
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
+from laprasdp.ledger.rows import _ROWS
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.tables import METADATA, VERSION_TABLE
 from laprasdp.ledger.verify import verify
@@ -184,3 +188,27 @@ def test_opening_again_does_not_import_what_makes_tables(path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["8", "False"]
+
+
+def test_few_entries_are_expected_to_be_new(postgres: Server) -> None:
+    """By PostgreSQL, of a statement that it has planned for all values: so it takes the index."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE alone")  # of one dataset, which is all that is known of the table
+    url = postgres.url.replace("/postgres?", "/alone?")
+    opened(SQLLedger(url)).ask(STATEMENTS[0])
+    text = str(_ROWS.compile(dialect=postgresql.dialect(paramstyle="pyformat")))
+    text = text.replace("%(of)s", "$1").replace("%(from_position)s", "$2")
+    assert "$1" in text
+    assert "$2" in text
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO lapras_entry SELECT dataset, 1000 + n, kind, analyst, price, repeat('x', 500), "
+            "digest FROM lapras_entry, generate_series(1, 20000) AS s(n) WHERE position = 1"
+        )
+        connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        connection.execute(f"PREPARE found(int, bigint) AS {text}".encode())
+        connection.execute("ANALYZE lapras_entry")
+        plan = str(connection.execute("EXPLAIN EXECUTE found(1, 20990)").fetchall())
+        expected = int(re.findall(r"rows=(\d+)", plan)[0])
+        assert expected < 500, plan  # of 20,000, a third of which it would read the whole table for
+        connection.rollback()

@@ -41,7 +41,10 @@ WITH RECURSIVE t AS (
 SELECT t.attname, format_type(t.type, t.modifier), y.typtype = 'e'
 FROM t JOIN pg_type y ON y.oid = t.type WHERE y.typtype <> 'd' ORDER BY t.attnum
 """
-_SETTINGS = "SET search_path = pg_catalog; SET datestyle = ISO; SET extra_float_digits = 3"
+_SETTINGS = (
+    "SET search_path = pg_catalog; SET datestyle = ISO; SET extra_float_digits = 3; "
+    "SET standard_conforming_strings = on; SET client_encoding = UTF8"
+)
 _STATES = {
     "42501": "this user may not read it: grant it SELECT",
     "42P01": "it is not there any more",

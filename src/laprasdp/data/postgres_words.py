@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 
 from sqlglot import exp
@@ -86,7 +87,7 @@ def words_for(kind: str) -> Spelling:
     return {
         "read": _read_double if kind in FLOATS else _read,
         "text": lambda value: _by_bytes(exp.cast(value, "VARCHAR")),
-        "bytes": lambda text: exp.func("convert_to", text, exp.Literal.string("UTF8")),
+        "bytes": lambda text: _by_bytes(text),
         "finite": (lambda value: exp.func("isfinite", value)) if kind.startswith(DAYS) else _finite,
         "whole": lambda number: exp.func("trunc", number),
         "digest": lambda *parts: _by_bytes(
@@ -105,11 +106,16 @@ def typed(expression: exp.Expr) -> exp.Expr:
 
 
 def joined(scan: exp.Select, lookup: LevelList, key: exp.Expr, name: str) -> exp.Select:
-    """The scan beside a list of bytes, with NULL where `key` is not in it."""
-    texts = ",".join(f'"\\\\x{value.hex()}"' for value, _ in lookup.entries)
-    levels = ",".join(str(level) for _, level in lookup.entries)
+    """
+    The scan beside a list of texts, with NULL where `key`, compared by its bytes, is not in it.
+
+    Texts of which no database in UTF8 has one, with a NUL or a lone surrogate, are left out.
+    """
+    held = [(text, level) for value, level in lookup.entries if (text := _text(value)) is not None]
+    texts = ",".join(_quoted(text) for text, _ in held)
+    levels = ",".join(str(level) for _, level in held)
     listed = exp.select(
-        exp.func("unnest", _array(texts, "bytea")).as_("value"),
+        exp.func("unnest", _array(texts, "text")).as_("value"),
         exp.func("unnest", _array(levels, "integer")).as_("level"),
     )
     return scan.join(listed.subquery(name), on=key.eq(exp.column("value", name)), join_type="LEFT")
@@ -132,6 +138,19 @@ def placed(lookup: LevelList, value: exp.Expr, postgres_type: str) -> exp.Expr:
 def _array(texts: str, postgres_type: str) -> exp.Expr:
     kind = exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=f"{postgres_type}[]")
     return exp.Cast(this=exp.Literal.string("{" + texts + "}"), to=kind)
+
+
+def _text(value: bytes) -> str | None:
+    with suppress(UnicodeDecodeError):
+        text = value.decode()
+        return None if "\0" in text else text
+    return None
+
+
+def _quoted(text: str) -> str:
+    """An element of an array, as PostgreSQL reads it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _by_bytes(text: exp.Expr) -> exp.Expr:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from sqlalchemy import BindParameter, Connection, Table, bindparam, select
+from sqlalchemy import BindParameter, ColumnClause, Connection, Table, bindparam, literal_column, select
 
 from laprasdp.errors import LedgerError
 from laprasdp.ledger.chain import first_digest, next_digest
@@ -28,10 +28,13 @@ _NAMES = ("position", "kind", "analyst", "price", "body", "digest")
 _TYPES = {
     (int, str, analyst, price, str, str) for analyst in (str, type(None)) for price in (str, type(None))
 }
+_LAST: ColumnClause[int] = literal_column(
+    "4611686018427387904"
+)  # of a range PostgreSQL expects few rows: it takes the index
 # made once: to make a statement anew costs more than to run it
 _ROWS = (
     select(*(ENTRY.c[name] for name in _NAMES))
-    .where(ENTRY.c.dataset == OF, ENTRY.c.position >= _FROM)
+    .where(ENTRY.c.dataset == OF, ENTRY.c.position.between(_FROM, _LAST))
     .order_by(ENTRY.c.position)
 )
 _DIGEST = select(ENTRY.c.digest).where(ENTRY.c.dataset == OF, ENTRY.c.position == bindparam("at_position"))
