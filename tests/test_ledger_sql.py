@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql
 
 import laprasdp as lp
 from laprasdp.ledger.chain import first_digest, next_digest
-from laprasdp.ledger.rows import _ROWS
+from laprasdp.ledger.rows import WITHIN
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.tables import METADATA, VERSION_TABLE
 from laprasdp.ledger.verify import verify
@@ -196,7 +196,7 @@ def test_few_entries_are_expected_to_be_new(postgres: Server) -> None:
         connection.execute("CREATE DATABASE alone")  # of one dataset, which is all that is known of the table
     url = postgres.url.replace("/postgres?", "/alone?")
     opened(SQLLedger(url)).ask(STATEMENTS[0])
-    text = str(_ROWS.compile(dialect=postgresql.dialect(paramstyle="pyformat")))
+    text = str(WITHIN.compile(dialect=postgresql.dialect(paramstyle="pyformat")))
     text = text.replace("%(of)s", "$1").replace("%(from_position)s", "$2")
     assert "$1" in text
     assert "$2" in text

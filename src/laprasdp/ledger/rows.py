@@ -34,9 +34,10 @@ _LAST: ColumnClause[int] = literal_column(
 # made once: to make a statement anew costs more than to run it
 _ROWS = (
     select(*(ENTRY.c[name] for name in _NAMES))
-    .where(ENTRY.c.dataset == OF, ENTRY.c.position.between(_FROM, _LAST))
+    .where(ENTRY.c.dataset == OF, ENTRY.c.position >= _FROM)
     .order_by(ENTRY.c.position)
 )
+WITHIN = _ROWS.where(ENTRY.c.position <= _LAST)  # in a damaged SQLite file there may be others
 _DIGEST = select(ENTRY.c.digest).where(ENTRY.c.dataset == OF, ENTRY.c.position == bindparam("at_position"))
 
 
@@ -85,7 +86,7 @@ class Head:
 def rows_of(database: Database, connection: Connection, dataset: Dataset, position: int) -> list[Row]:
     """Rows from `position` on; that they follow one another is not checked."""
     wanted = {"of": dataset.number, "from_position": position}
-    rows = database.run(connection, _ROWS, wanted)
+    rows = database.run(connection, _ROWS if database.is_sqlite else WITHIN, wanted)
     for row in rows:
         if tuple(map(type, row)) not in _TYPES:
             check_row(dict(zip(_NAMES, row, strict=True)), ENTRY)
