@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,21 +12,24 @@ import pytest
 from draw import MemoryTable
 
 import laprasdp as lp
+from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.kinds import kinds_of_query
 from laprasdp.policy.primm_choice import heir
-from laprasdp.policy.primm_factored import PrimmFactored, factored, fits
+from laprasdp.policy.primm_factored import PrimmFactored, factored
 from laprasdp.policy.primm_product import PrimmProduct, played
 from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
-from laprasdp.strategy.product_rows import ProductRows
+from laprasdp.record.format import read_measurement
+from laprasdp.strategy.product_rows import ProductRows, fits_product
 from laprasdp.stream.opening import open_session
 
+LINE = lp.Domain(cell=lp.Integers(1, 300))
 SQUARE = lp.Domain(x=lp.Integers(0, 32), y=lp.Integers(0, 32))
 BUDGET = lp.Budget(1, 1e-9)
 COUNTS = np.arange(33 * 33) % 11
@@ -70,7 +74,7 @@ def test_gaussian_noise_is_kept_to_where_it_is_wanted_or_the_table_has_no_few_ce
     )
     for sizes in ((5_000,), (600, 3), (70, 70)):
         domain = lp.Domain(**{f"a{k}": lp.Integers(1, size) for k, size in enumerate(sizes)})
-        assert not fits(domain)
+        assert not fits_product(domain)
         assert isinstance(policy_named("primm", Setting(domain, BUDGET, 100)), PrimmProduct)
         with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most, of attributes of 512"):
             policy_named("primm", Setting(domain, BUDGET, 100, release="pure"))
@@ -229,3 +233,65 @@ def test_counts_of_persons_can_be_asked_where_nothing_else_is_declared() -> None
     unit = lp.PrivacyUnit("id", 3)
     assert isinstance(policy_named("primm", Setting(SQUARE, BUDGET, 100)), PrimmFactored)
     assert isinstance(policy_named("primm", Setting(SQUARE, BUDGET, 100, unit=unit)), PrimmProduct)
+
+
+@pytest.mark.parametrize(
+    ("domain", "begun", "kind"),
+    [(SQUARE, "either", PrimmFactored), (SQUARE, "gaussian", PrimmProduct), (LINE, "gaussian", PrimmProduct)],
+)
+def test_a_long_ledger_goes_on_from_its_snapshot(
+    domain: lp.Domain, begun: str, kind: type, tmp_path: Path
+) -> None:
+    """Also where it was begun otherwise than it would be now, which its entries tell and no setting."""
+    table = MemoryTable(domain, np.arange(domain.size) % 11)
+    more = {"budget": BUDGET, "horizon": 2_000, "clock": lambda: datetime(2026, 1, 1, tzinfo=UTC)}
+    earlier, ledger = MemoryLedger(), SQLLedger(tmp_path / "long.ledger")
+    cells = [
+        Query(domain, {domain.names[0]: np.arange(domain.shape[0]) < k}, np.array([0, 1]))
+        for k in (9, 20, 31)
+    ]
+    with open_session(table, domain, ledger=earlier, release=begun, **more) as session:
+        shown = [session.ask(cells[place % 2]).value for place in range(1_100)]
+        with open_session(table, domain, ledger=ledger, **more) as other:
+            for kept in earlier.since(0):
+                with ledger.transaction(kept.stamp) as transaction:
+                    transaction.append(kept.entry)
+            assert other.ask(cells[0]).value == shown[0]
+    assert ledger.saved() is not None
+    with open_session(table, domain, ledger=SQLLedger(tmp_path / "long.ledger"), **more) as again:
+        policy = again._following.state.policy
+        assert type(policy) is kind
+        assert again._following._saved  # it was not all replayed
+        assert again.ask(cells[1]).value == shown[1]
+        again.raise_budget(lp.Budget(2, 1e-9))
+        assert again.ask(cells[2]).std > 0
+    assert verify(ledger) == []
+
+
+def test_a_product_of_a_table_that_is_too_large_is_refused_before_anything_is_made() -> None:
+    wide = lp.Domain(**{f"a{k}": lp.Integers(1, 10) for k in range(15)})
+    factors = tuple(np.eye(10, dtype=np.int64) for _ in range(15))
+    with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most"):
+        ProductRows(wide, factors, bits=0)
+    each = {"shape": [10, 10], "values": np.eye(10, dtype=int).ravel().tolist()}
+    form = {"product": dict.fromkeys(wide.names, each)}
+    with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most"):
+        read_measurement({**form, "bits": 0, "law": "laplace", "scale": 1}, wide)
+
+
+def test_categories_that_may_be_missing_and_periods() -> None:
+    """Of other kinds of attribute, a SUM and a table in periods."""
+    domain = lp.Domain(
+        city=lp.Categories([f"c{k}" for k in range(40)], other=True, nullable=True),
+        day=lp.Dates("2026-01-01", "2026-02-10", step=1),
+    )
+    table = MemoryTable(domain, np.arange(domain.size) % 5)
+    with open_session(table, domain, budget=BUDGET, horizon=100, policy="primm") as session:
+        assert isinstance(session._following.state.policy, PrimmFactored)
+        rows = session.ask("SELECT city, COUNT(*) AS n FROM t GROUP BY city ORDER BY n DESC LIMIT 3")
+        assert len(rows) == 3
+        assert session.ask("SELECT COUNT(*) FROM t WHERE city IS NULL").std > 0
+        total = session.ask("SELECT COUNT(*) FROM t WHERE day >= DATE '2026-01-15'")
+        assert (
+            abs(total.value - sum(np.arange(domain.size).reshape(42, 41)[:, 14:].ravel() % 5)) < 8 * total.std
+        )

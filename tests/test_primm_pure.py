@@ -21,7 +21,7 @@ from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.design import MIXTURE
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm_dense import PrimmDense
-from laprasdp.policy.primm_product import PrimmProduct, PrimmPure
+from laprasdp.policy.primm_product import PrimmProduct
 from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
@@ -73,11 +73,11 @@ def test_on_more_cells_it_is_taken_where_a_stream_is_better_off() -> None:
     ranges = [Query.count(domain, cell=range(low + 1, high + 1)) for low, high in sorted(drawn)]
     asked = [ranges[place] for place in rng.permutation(len(ranges))[:20]]
     own = np.array([query in ranges[::2] for query in asked])
-    for delta, better in ((1e-6, PrimmPure), (3e-2, PrimmProduct)):
+    for delta, better in ((1e-6, PrimmDense), (3e-2, PrimmProduct)):
         setting = Setting(domain, lp.Budget(1, delta), 20, tuple(ranges[::2]))
         chosen = policy_named("primm", setting)
         assert type(chosen) is better
-        other = PrimmProduct(setting) if better is PrimmPure else PrimmPure(setting)
+        other = PrimmProduct(setting) if better is PrimmDense else PrimmDense(setting)
         mine, theirs = (np.array(play(policy, asked), dtype=float) for policy in (chosen, other))
         ratios = [mine[part].mean() / theirs[part].mean() for part in (own, ~own)]
         assert max(ratios) * min(ratios) < 1

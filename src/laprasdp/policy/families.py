@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from laprasdp.arrays import Floats
 from laprasdp.policy.kinds import family_of, kinds_of_query
 from laprasdp.policy.query_shapes import QueryShape, is_ordered
 from laprasdp.queries.domain import Domain
-from laprasdp.strategy.background import FAMILIES, cell_moment, draw_vectors, sets_moment
+from laprasdp.strategy.background import FAMILIES, cell_moment, draw_vectors
 
 MIXTURE = ("random", "point", "prefix", "range")
 _WITHOUT_ORDER = MIXTURE[:2]  # of categories nobody asks for prefixes or ranges
@@ -120,7 +121,7 @@ def shape_terms(domain: Domain, shape: QueryShape) -> tuple[Floats, tuple[Floats
 
 
 def _moment(domain: Domain, shape: QueryShape) -> Floats:
-    """The second moment of a shape."""
-    names = [family_of(shape, domain, axis) for axis in range(len(domain))]
-    every = shape.sets(domain).values()
-    return np.asarray(sum(sets_moment(domain, sets, names) for sets in every) / len(every))
+    """The second moment of a shape, written out."""
+    scales, moments = shape_terms(domain, shape)
+    terms = zip(scales.tolist(), zip(*moments, strict=True), strict=True)
+    return np.asarray(sum(scale * reduce(np.kron, parts) for scale, parts in terms), dtype=float)

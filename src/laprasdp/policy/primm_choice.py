@@ -11,13 +11,13 @@ from laprasdp.limits import DENSE_CELLS, MAX_CELLS, MAX_FACTORED, MAX_FACTORED_L
 from laprasdp.policy.design_product import HURT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import PrimmDense
-from laprasdp.policy.primm_factored import PrimmFactored, factored, fits
-from laprasdp.policy.primm_product import PrimmProduct, PrimmPure, played
+from laprasdp.policy.primm_factored import PrimmFactored, factored
+from laprasdp.policy.primm_product import PrimmProduct, played
 from laprasdp.policy.setting import Setting
 from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
-from laprasdp.strategy.product_rows import ProductRows
+from laprasdp.strategy.product_rows import ProductRows, fits_product
 
 _MOST = 1.2
 """Times the error of Gaussian noise that a pure release on many cells may have, for any kind of query."""
@@ -36,17 +36,17 @@ def primm(setting: Setting) -> Policy:
     if cells <= DENSE_CELLS:
         return PrimmDense(setting)
     if release != "gaussian" and cells <= MAX_CELLS:
-        pure = PrimmPure(setting)
+        pure = PrimmDense(setting)
         return pure if release == "pure" or pure.beats_gaussian else PrimmProduct(setting)
     if release == "pure":
-        if not fits(setting.domain):
+        if not fits_product(setting.domain):
             raise UnsupportedQuery(
                 f"a pure release is for {MAX_FACTORED:,} cells at most, of attributes of "
                 f"{MAX_FACTORED_LEVELS} levels; or for {MAX_CELLS:,} of any"
             )
         return factored(setting)[0]
     product = PrimmProduct(setting)
-    if release == "gaussian" or setting.unit.max_rows > 1 or not fits(setting.domain):
+    if release == "gaussian" or setting.unit.max_rows > 1 or not fits_product(setting.domain):
         return product  # counts of persons can be asked of it, too
     return _unhurt(setting, product)
 

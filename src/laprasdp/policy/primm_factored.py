@@ -12,7 +12,6 @@ import numpy as np
 from laprasdp.arrays import Floats, Ints
 from laprasdp.belief.factored import FactoredBelief
 from laprasdp.errors import LedgerError
-from laprasdp.limits import MAX_FACTORED, MAX_FACTORED_LEVELS
 from laprasdp.policy.design_factored import ProductKind, design_factored, kind_of
 from laprasdp.policy.design_product import Kinds
 from laprasdp.policy.families import shape_terms
@@ -23,7 +22,6 @@ from laprasdp.policy.setting import Setting
 from laprasdp.privacy.accounting import GaussianAccounting
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.law import Law
-from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
@@ -45,9 +43,14 @@ class PrimmFactored(Primm):
     Parameters
     ----------
     setting : Setting
-        Of a domain that `fits`.
+        Of a domain that `fits_product`.
     strategy : ProductRows
-        What is measured; its noise is left open.
+        What is measured, with any noise, unless a release measured something else.
+
+    Notes
+    -----
+    **Privacy.**  Sees public settings and ledger entries only; the ε of its release is worked out again from
+    the release's integers by the filter and by `laprasdp.ledger.claim`.
     """
 
     belief: FactoredBelief
@@ -57,7 +60,7 @@ class PrimmFactored(Primm):
 
     def __init__(self, setting: Setting, strategy: ProductRows) -> None:
         super().__init__(setting)
-        self.strategy = replace(strategy, law="gaussian", scale=0, scale_bits=0)
+        self.strategy = strategy
         self.belief = FactoredBelief(setting.domain)
         self._taken: Budget | None = None  # what pure releases took of it
 
@@ -71,25 +74,30 @@ class PrimmFactored(Primm):
         return 0 if self._opened else self.strategy.draws
 
     def expected_variance(self, query: Query) -> float:
-        return self._planned.variance(query)
+        return self._forecast.variance(query)
 
     def kinds(self) -> Kinds:
         return self._typical
 
     def rehearse(self, arrivals: Sequence[bool]) -> list[float | None]:
-        """Variances of typical queries, of each kind in turn, or as often as it is declared."""
+        """The mean variance of typical queries, of all kinds alike or by the shares that are declared."""
         return [self._mean_variance] * sum(arrivals)
 
     def law_of(self, query: Query) -> tuple[Law, float]:
-        return (self.belief if self._opened else self._planned).law(query)
+        return self._forecast.law(query)
 
     def laws_of(self, queries: Sequence[Query]) -> list[tuple[Law, float]]:
-        return (self.belief if self._opened else self._planned).laws(queries)
+        return self._forecast.laws(queries)
 
     def deviations(self, kinds: Kinds) -> Floats:
         """(k,) mean standard deviation of each kind."""
-        each = [self._planned.estimates(queries) for queries in kinds.values()]
+        each = [self._forecast.estimates(queries) for queries in kinds.values()]
         return np.array([np.mean([math.sqrt(one[1]) for one in found if one]) for found in each])
+
+    @property
+    def _forecast(self) -> FactoredBelief:
+        """What is known, or will be after the release before the stream."""
+        return self.belief if self._opened else self._planned
 
     @cached_property
     def _planned(self) -> FactoredBelief:
@@ -105,7 +113,7 @@ class PrimmFactored(Primm):
             setting.domain, setting.predictions, _TYPICAL, rng, setting.importance, setting.families
         )
 
-    @cached_property
+    @property
     def _mean_variance(self) -> float:
         shares = kind_shares(self.setting.domain, self.setting.families)
         known = {kind: shares.get(kind, 0.0) if shares else 1.0 for kind in self._typical}
@@ -114,8 +122,8 @@ class PrimmFactored(Primm):
 
     def _noisy(self, epsilon_units: int) -> ProductRows:
         """The strategy with Laplace noise, as little as ε allows."""
-        change = self.strategy.largest_change(self.setting.unit.max_rows)
-        return replace(self.strategy, **laplace_noise(change, epsilon_units))
+        rows = self.belief.measured or self.strategy  # a raise measures again what was measured
+        return replace(rows, **laplace_noise(rows.largest_change(self.setting.unit.max_rows), epsilon_units))
 
     def _opening(self, made: int) -> Grant | None:
         """All ε that is left, before the stream or after a raise."""
@@ -132,7 +140,6 @@ class PrimmFactored(Primm):
         if not isinstance(measurement, ProductRows):
             raise LedgerError("it measures something else than a product of strategies")
         self.belief.learn(measurement, measurement.values(release.noisy))
-        self.strategy = replace(measurement, law="gaussian", scale=0, scale_bits=0)  # a raise goes on with it
         self._taken = self.setting.budget
 
     def _batch(self, weights: Floats, predicted: float, others: float) -> Grant | None:
@@ -148,11 +155,6 @@ class PrimmFactored(Primm):
         return np.full(len(groups), np.inf)
 
 
-def fits(domain: Domain) -> bool:
-    """Whether a pure release may be a product of strategies on a domain."""
-    return domain.size <= MAX_FACTORED and max(domain.shape) <= MAX_FACTORED_LEVELS
-
-
 def factored(
     setting: Setting,
     gaussian: tuple[Policy, Callable[[Sequence[Query]], float]] | None = None,
@@ -164,7 +166,7 @@ def factored(
     Parameters
     ----------
     setting : Setting
-        Of a domain that `fits`.
+        Of a domain that `fits_product`.
     gaussian : pair of Policy and callable, optional
         What measures again and again, and what plays a stream to it: the mean deviation.
     before : PrimmFactored, optional

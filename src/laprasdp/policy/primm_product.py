@@ -27,7 +27,6 @@ from laprasdp.policy.outlook import (
 from laprasdp.policy.pieces import Bounds, alone, bounds_of, cut_off, pieces
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
-from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.rollout import opened, play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.budget import MU_BITS
@@ -347,10 +346,6 @@ class PrimmProduct(Primm):
             totals.append(predicted * float(weights @ known[:m]) + others * rest)
         place = int(np.argmin(totals))
         return SHARES[place] if totals[place] < totals[0] * (1 - _BETTER) else 0.0
-
-
-class PrimmPure(PrimmDense):
-    """One pure release on more cells than PRIMM has a Gaussian belief of."""
 
 
 def played(setting: Setting, design: ProductDesign) -> Callable[[Sequence[Query]], float]:

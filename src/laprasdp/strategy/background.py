@@ -70,31 +70,6 @@ def cell_moment(domain: Domain, family: str) -> Floats:
     return reduce(_kron, parts)
 
 
-def sets_moment(domain: Domain, sets: Sequence[Sequence[int]], families: Sequence[str]) -> Floats:
-    """
-    Second moment of conjunctions of one predicate for each attribute of a set, each set as likely.
-
-    Parameters
-    ----------
-    domain : Domain
-    sets : sequence of sets of axes
-    families : sequence of str
-        That of each attribute.
-
-    Returns
-    -------
-    (n, n) array
-    """
-    found = np.zeros((domain.size, domain.size))
-    for axes in sets:
-        parts = [
-            FAMILIES[families[axis]](size) if axis in axes else np.ones((size, size))
-            for axis, size in enumerate(domain.shape)
-        ]
-        found += reduce(_kron, parts)
-    return found / len(sets)
-
-
 def draw_vectors(domain: Domain, family: str, count: int, rng: np.random.Generator) -> Floats:
     """
     Queries of a family, to rehearse a stream with; nothing private is drawn.

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from laprasdp.arrays import Floats, Ints
-from laprasdp.errors import DomainError
+from laprasdp.errors import DomainError, UnsupportedQuery
+from laprasdp.limits import MAX_FACTORED, MAX_FACTORED_LEVELS
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.marginal import Read
@@ -38,6 +39,8 @@ class ProductRows(Measurement):
     ------
     DomainError
         A factor does not fit its attribute, or does not tell its levels apart.
+    UnsupportedQuery
+        The domain is larger than any that is measured so; nothing of its size is made then.
 
     References
     ----------
@@ -49,6 +52,11 @@ class ProductRows(Measurement):
     factors: tuple[Ints, ...]
 
     def __post_init__(self) -> None:
+        if not fits_product(self.domain):
+            raise UnsupportedQuery(
+                f"a product of strategies is for {MAX_FACTORED:,} cells at most, of attributes of "
+                f"{MAX_FACTORED_LEVELS} levels"
+            )
         if len(self.factors) != len(self.domain.shape):
             raise DomainError("a product of strategies has a factor for each attribute")
         for name, size, factor in zip(self.domain.names, self.domain.shape, self.factors, strict=True):
@@ -113,6 +121,11 @@ class ProductRows(Measurement):
         shares = math.ldexp(1.0, -self.bits), *[1.0] * (len(self.factors) - 1)
         pairs = zip(self.factors, shares, strict=True)
         return tuple(np.asarray(factor * share, dtype=float) for factor, share in pairs)
+
+
+def fits_product(domain: Domain) -> bool:
+    """Whether a product of strategies may be measured on a domain."""
+    return domain.size <= MAX_FACTORED and max(domain.shape) <= MAX_FACTORED_LEVELS
 
 
 def _largest(entries: Ints) -> int:

@@ -14,9 +14,10 @@ from laprasdp.ledger.ledger import Ledger
 from laprasdp.ledger.waiting import meanwhile
 from laprasdp.policy.catalog import policy_named
 from laprasdp.policy.policy import Policy
+from laprasdp.policy.primm_choice import heir
 from laprasdp.policy.promise import check_promise
 from laprasdp.privacy.budget import Budget
-from laprasdp.record.entries import Entry, Kept, Stamp
+from laprasdp.record.entries import Entry, Kept, Release, Stamp
 from laprasdp.record.origin import Origin
 from laprasdp.record.settings import Settings
 from laprasdp.record.snapshot import Snapshots
@@ -172,15 +173,18 @@ class Following:
         before = self.state.position
         entries = since(before)
         if len(entries) >= LEAST:
-            self._resume(before + len(entries))
+            self._resume(before + len(entries), entries)
         for kept in entries[self.state.position - before :]:
             self._learn(kept)
         return self.state.position > before
 
-    def _resume(self, end: int) -> None:
+    def _resume(self, end: int, entries: Sequence[Kept]) -> None:
         """Go on from a snapshot of the entries up to one before `end`, if there is one to be believed."""
         if not isinstance(self.ledger, Snapshots):
             return
+        begun = next((kept.entry for kept in entries if isinstance(kept.entry, Release)), None)
+        if begun is not None:  # the state is one of the policy that this release makes of it
+            self.state.policy = heir(self.state.policy, begun)
         found = self.ledger.snapshot(self._key, self.state.position, end)
         if found is not None:
             with suppress(LaprasError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
