@@ -16,6 +16,7 @@ from laprasdp.ledger.memory import MemoryLedger
 from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.policy.catalog import policy_named
+from laprasdp.policy.design_factored import ProductKind, ProductQueries
 from laprasdp.policy.kinds import kinds_of_query
 from laprasdp.policy.primm_choice import heir
 from laprasdp.policy.primm_factored import PrimmFactored, factored
@@ -295,3 +296,29 @@ def test_categories_that_may_be_missing_and_periods() -> None:
         assert (
             abs(total.value - sum(np.arange(domain.size).reshape(42, 41)[:, 14:].ravel() % 5)) < 8 * total.std
         )
+
+
+def test_predicted_queries_weigh_as_their_second_moments_do() -> None:
+    """As if each moment were written out, which a thousand of 512 levels would take two gigabytes for."""
+    rng = np.random.default_rng(2)
+    weights = rng.dirichlet(np.ones(len(PREDICTED)))
+    mine = ProductQueries.of(PREDICTED, weights)
+    written = ProductKind(weights, tuple(np.einsum("mi,mj->mij", one, one) for one in mine.vectors))
+    spreads = [np.eye(33) + rng.random((33, 33)) for _ in range(2)]
+    assert np.allclose(mine.traces(spreads), written.traces(spreads))
+    for axis in range(2):
+        assert np.allclose(mine.moment(axis, weights), written.moment(axis, weights))
+    variances = [query.vector() @ np.kron(*spreads) @ query.vector() for query in PREDICTED]
+    assert np.allclose(mine.traces(spreads).prod(axis=0), variances)  # each of them is a product
+
+
+def test_of_many_predictions_the_most_important_decide() -> None:
+    """To play streams to a thousand would take minutes; all of them are answered."""
+    many = [Query.count(SQUARE, x=range(low, high)) for low in range(32) for high in range(low + 1, 33)][:320]
+    few = tuple(float(k < 8) + 1e-3 for k in range(320))
+    chosen = policy_named("primm", Setting(SQUARE, BUDGET, 100, tuple(many), expected=few))
+    only = policy_named("primm", Setting(SQUARE, BUDGET, 100, tuple(many[:300]), expected=few[:300]))
+    assert isinstance(chosen, PrimmFactored)
+    assert isinstance(only, PrimmFactored)
+    assert len(chosen.setting.predictions) == 320
+    assert chosen.expected_variance(many[-1]) == pytest.approx(only.expected_variance(many[-1]))

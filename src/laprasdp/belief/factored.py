@@ -140,19 +140,7 @@ class FactoredBelief:
         return found
 
     def covariance(self, queries: list[Query], when: Sequence[int] | None = None) -> Floats:
-        """
-        (m, m) joint covariance of the errors of several queries.
-
-        Parameters
-        ----------
-        queries : list of m Query
-        when : sequence of m int, optional
-            The age at which each was told; now by default.
-
-        Notes
-        -----
-        Two of different times have the covariance of the later one (docs/proofs/primm.md, theorem 1c).
-        """
+        """(m, m) joint covariance of the errors of several queries, as of `DenseBelief.covariance`."""
         stack = _stacked(queries)
         with blas_threads(max(self._shape)):
             joint = stack @ self._along(stack, self._spreads).reshape(len(stack), -1).T

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -41,17 +42,43 @@ class ProductKind:
         pairs = zip(self.moments, spreads, strict=True)
         return np.array([np.einsum("tij,ij->t", moment, spread) for moment, spread in pairs])
 
+    def moment(self, axis: int, weights: Floats) -> Floats:
+        """(levels, levels) weighted sum of the moments of one attribute."""
+        return np.asarray(np.tensordot(weights, self.moments[axis], axes=1))
 
-def kind_of(queries: Sequence[Query], importance: Floats) -> ProductKind:
-    """Some queries, of which each that is no product stands as that of its root mean squares by attribute."""
-    vectors = [_factors(query) for query in queries]
-    axes = range(len(vectors[0]))
-    moments = tuple(np.array([np.outer(one[axis], one[axis]) for one in vectors]) for axis in axes)
-    return ProductKind(np.asarray(importance), moments)
+
+@dataclass(frozen=True, eq=False)
+class ProductQueries:
+    """
+    The same of some queries, each the product of a vector for each attribute.
+
+    Attributes
+    ----------
+    scales : (m,) array
+        The share of each.
+    vectors : tuple of (m, levels) array
+    """
+
+    scales: Floats
+    vectors: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], importance: Floats) -> Self:
+        """Queries, of which each that is no product stands as that of its root mean squares by attribute."""
+        return cls(importance, tuple(map(np.array, zip(*map(_factors, queries), strict=True))))
+
+    def traces(self, spreads: Sequence[Floats]) -> Floats:
+        """(attributes, m) variance that each factor gives each query."""
+        pairs = zip(self.vectors, spreads, strict=True)
+        return np.array([((rows @ spread) * rows).sum(axis=1) for rows, spread in pairs])
+
+    def moment(self, axis: int, weights: Floats) -> Floats:
+        """(levels, levels) weighted second moment of the vectors of one attribute."""
+        return np.asarray((self.vectors[axis].T * weights) @ self.vectors[axis])
 
 
 def design_factored(
-    shape: Sequence[int], kinds: Sequence[ProductKind], wanted: Floats
+    shape: Sequence[int], kinds: Sequence[ProductKind | ProductQueries], wanted: Floats
 ) -> tuple[PIdentity, ...]:
     """
     The p-identity strategies whose largest error, against what is wanted of each kind, is small.
@@ -60,7 +87,7 @@ def design_factored(
     ----------
     shape : sequence of int
         Levels of each attribute.
-    kinds : sequence of ProductKind
+    kinds : sequence of ProductKind or ProductQueries
     wanted : (k,) array
         A deviation for each of the k kinds, in any unit.
 
@@ -78,7 +105,7 @@ def design_factored(
             gram = np.zeros_like(spreads[axis])
             for kind, weight in zip(kinds, weights, strict=True):
                 others = np.delete(kind.traces(spreads), axis, axis=0).prod(axis=0)
-                gram += weight * np.tensordot(kind.scales * others, kind.moments[axis], axes=1)
+                gram += kind.moment(axis, weight * kind.scales * others)
             made = optimize_p_identity(gram, first=before, steps=_STEPS)
             found = (*found[:axis], made, *found[axis + 1 :])
             spreads[axis] = made.covariance

@@ -34,6 +34,9 @@ HURT_AROUND = 1.31
 """The same where most are measured around half of the total: less would leave predicted ones with more than
 any query has without predictions.  All kinds are hurt alike then: twenty statements by 1.33."""
 
+FEW = 300
+"""Predictions up to which streams are played."""
+
 _UNLIKELY = 1.2
 """Times the error of independent noise, that a kind which is not declared may have in the outlook."""
 
@@ -42,7 +45,6 @@ _MOST = 0.75  # share of unpredicted queries that counts as most
 _ABOVE = 1.05  # times the error of independent noise, likewise
 _TYPICAL = 12  # queries of each kind that stand for it in the outlook
 _PLAYED = 20  # queries of a stream that is played
-_FEW = 300  # predictions up to which streams are played
 _ROUNDS = 4  # shares that are played
 _NEARLY = 0.98  # of what kinds may have, from which on no other shares are looked for
 _REFUSED = 100.0  # times what it may have, that a query which is refused counts as
@@ -134,7 +136,7 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
     power of the error against the best candidate's, so that none is given up.  Where the overlap is not
     known, no kind may have more than `HURT` times the error that it has without predictions, nor more than
     independent noise by 5%: shares that keep this in the outlook are played, which tells how far the outlook
-    is wrong, up to four times.  On long attributes, and with more than `_FEW` predictions, where this would
+    is wrong, up to four times.  On long attributes, and with more than `FEW` predictions, where this would
     take long, the outlook is believed.
     """
     many = len(setting.predictions) > MANY_PREDICTED
@@ -152,7 +154,7 @@ def design_product(setting: Setting, played: Player, *, seed: int = 0) -> Produc
     thought = Outlook(bare, whole, None, compared.kinds, compared.crowd, shares)
     errors = thought.others(alone.candidates[chosen][1], setting.length)
     independent = math.sqrt(setting.length / compared.power)
-    if max(setting.domain.shape) > SHORT or len(setting.predictions) > _FEW:  # to play a stream takes long
+    if max(setting.domain.shape) > SHORT or len(setting.predictions) > FEW:  # to play a stream takes long
         limits = np.maximum(np.minimum(_UNPLAYED * errors, independent), errors)
         return compared.design(compared.best(compared.alike(limits)))
     hurt = HURT_AROUND if mean_over(thought.centred, shares) > _MOST else HURT

@@ -8,7 +8,7 @@ import numpy as np
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS, MAX_FACTORED, MAX_FACTORED_LEVELS
-from laprasdp.policy.design_product import HURT
+from laprasdp.policy.design_product import FEW, HURT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.primm_factored import PrimmFactored, factored
@@ -45,10 +45,29 @@ def primm(setting: Setting) -> Policy:
                 f"{MAX_FACTORED_LEVELS} levels; or for {MAX_CELLS:,} of any"
             )
         return factored(setting)[0]
-    product = PrimmProduct(setting)
     if release == "gaussian" or setting.unit.max_rows > 1 or not fits_product(setting.domain):
-        return product  # counts of persons can be asked of it, too
-    return _unhurt(setting, product)
+        return PrimmProduct(setting)  # counts of persons can be asked of it, too
+    few = _some(setting)
+    chosen = _unhurt(few, PrimmProduct(few))
+    if few is setting:
+        return chosen
+    return (
+        PrimmFactored(setting, chosen.strategy)
+        if isinstance(chosen, PrimmFactored)
+        else PrimmProduct(setting)
+    )
+
+
+def _some(setting: Setting) -> Setting:
+    """With the most important predictions, so few that streams are played to what is designed for them."""
+    if len(setting.predictions) <= FEW:
+        return setting
+    places = np.sort(np.argsort(-setting.importance, kind="stable")[:FEW]).tolist()
+    return replace(
+        setting,
+        predictions=tuple(setting.predictions[place] for place in places),
+        expected=tuple(setting.expected[place] for place in places) if setting.expected else (),
+    )
 
 
 def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:

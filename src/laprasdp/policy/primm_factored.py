@@ -12,7 +12,7 @@ import numpy as np
 from laprasdp.arrays import Floats, Ints
 from laprasdp.belief.factored import FactoredBelief
 from laprasdp.errors import LedgerError
-from laprasdp.policy.design_factored import ProductKind, design_factored, kind_of
+from laprasdp.policy.design_factored import ProductKind, ProductQueries, design_factored
 from laprasdp.policy.design_product import Kinds
 from laprasdp.policy.families import shape_terms
 from laprasdp.policy.kinds import kind_shares, kinds_of_query, shapes_of
@@ -186,10 +186,10 @@ def factored(
     kinds = {name: every[name] for name in shapes if name in every}
     declared = kind_shares(setting.domain, setting.families)
     noise = setting.unit.max_rows / setting.budget.mu
-    wanted, moments = list[float](), list[ProductKind]()
+    wanted, moments = list[float](), list[ProductKind | ProductQueries]()
     if own:
         wanted.append(_predicted(gaussian[0], setting) if gaussian else noise)
-        moments.append(kind_of(setting.predictions, setting.importance))
+        moments.append(ProductQueries.of(setting.predictions, setting.importance))
     for name, queries in kinds.items():
         likely = not declared or name in declared
         known = gaussian[1](queries) if gaussian else noise
