@@ -185,7 +185,7 @@ def test_beyond_a_few_predictions_the_outlook_is_believed(monkeypatch: pytest.Mo
 
     with pytest.raises(AssertionError, match="played"):
         design_product.design_product(setting, played)
-    monkeypatch.setattr(design_product, "_FEW", len(PREDICTED) - 1)
+    monkeypatch.setattr(design_product, "FEW", len(PREDICTED) - 1)
     shares = design_product.design_product(setting, played).shares
     assert shares.background + shares.prediction + shares.stream == pytest.approx(1)
     assert shares.prediction > 0.1
