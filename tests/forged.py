@@ -40,7 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "primm, pure": {"budget": PURE, "predictions": ()},
     "primm on marginals": {"domain": LARGE, "overlap": 0.5, "release": "gaussian"},  # so no stream is played
     "primm on a product": {"domain": LARGE, "release": "pure"},
-    "primm, many groups": {"domain": MANY, "overlap": 0.5},
+    "primm, many groups": {"domain": MANY, "overlap": 0.5, "release": "gaussian"},
     "primm, repeats pay": {"reading": Reading(repeats="pay")},
     "laplace-counts": {"policy": "laplace-counts"},
     "static, basic": {"policy": "static", "accounting": "basic"},

@@ -318,6 +318,21 @@ def test_persons_of_other_types_are_what_the_engine_writes(opened: Opener, tmp_p
         assert counted(batches, domain) == expected(domain, rows, unit, "k", None)
 
 
+def test_more_levels_than_one_number_holds(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10²⁴ cells, whose levels are grouped and put in order as several numbers."""
+    names = [f"c{k}" for k in range(8)]
+    wide = pa.schema([*((name, pa.int32()) for name in names), ("who", pa.string())])
+    monkeypatch.setattr("test_engine.SCHEMA", wide)
+    rng, domain = random.Random(5), Domain(**dict.fromkeys(names, Integers(0, 999)))
+    lines = [(*rng.choices((0, 1, 999), k=8), str(rng.randrange(9))) for _ in range(40)]
+    rows = [*lines, *lines, (1000, *lines[0][1:])]
+    for unit in (PrivacyUnit(), PrivacyUnit("who", 3)):
+        with running(opened(arrow(rows), tmp_path), domain, unit, "k") as batches:
+            assert counted(batches, domain) == expected(domain, rows, unit, "k", None)
+
+
 def test_what_the_schema_does_not_have_is_named(opened: Opener, tmp_path: Path) -> None:
     table = arrow([(1, None, 0.0, "SECRET", dt.date(2020, 1, 1), None, "SECRET")])
     for domain, unit, message in [

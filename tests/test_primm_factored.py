@@ -24,6 +24,7 @@ from laprasdp.policy.primm_product import PrimmProduct, played
 from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.filter import CellCharge
+from laprasdp.privacy.noise import ExactNoise
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release
 from laprasdp.record.format import read_measurement
@@ -192,9 +193,12 @@ def test_persons_with_several_rows_get_more_noise_and_are_not_counted_afterwards
 
 def test_a_ratio_of_groups_has_an_interval_that_holds() -> None:
     """Shares of all rows: of 60 sessions, as many hold the truth as an 80% interval says."""
-    held = 0
+    setting, held = Setting(SQUARE, BUDGET, 100), 0
+    chosen = policy_named("primm", setting)
+    assert isinstance(chosen, PrimmFactored)
     for _ in range(60):
-        with opened() as session:
+        fresh = PrimmFactored(setting, chosen.strategy)
+        with lp.Session(TABLE, fresh, noise=ExactNoise(), ledger=MemoryLedger()) as session:
             rows = session.ask("SELECT COUNT_IF(x < 11) * 1.0 / COUNT(*) AS share FROM t")
         low, high = rows[0]["share"].interval(0.8)
         held += low <= COUNTS.reshape(33, 33)[:11].sum() / COUNTS.sum() <= high

@@ -112,7 +112,7 @@ class DuckDBEngine:
             typed = zip(levels, scan.attributes, strict=True)
             kept = [*(f"{level} {level_type(read.attribute)}" for level, read in typed), "rows BIGINT"]
         else:
-            kept = [*_packed(scan).columns, "who VARCHAR"]
+            kept = [*_packed(scan).typed, "who VARCHAR"]
         connection.execute(f"CREATE TABLE kept ({', '.join(kept)})")
         for i, read in enumerate(scan.attributes):
             if (lookup := _level(read).lookup) is not None:
@@ -197,11 +197,10 @@ def _rows(scan: Scan, *, is_counted: bool) -> exp.Select:
 
 def _packed(scan: Scan) -> Packed:
     """How a row of a person is held: its share and its levels."""
-    read = zip(scan.levels, scan.attributes, strict=True)
-    return Packed({"share": _SHARES} | {level: one.attribute.size for level, one in read})
+    return Packed({"share": _SHARES} | scan.sizes)
 
 
-def _cells(scan: Scan, first: int, last: int) -> exp.Select:
+def _cells(scan: Scan, first: int, last: int) -> exp.Expr:
     """From ``kept``: the occurring combinations of what is counted; of the persons of some shares."""
     levels = scan.levels
     inside = exp.select("*").from_("kept").where(*(f"{level} IS NOT NULL" for level in levels))
@@ -212,9 +211,8 @@ def _cells(scan: Scan, first: int, last: int) -> exp.Select:
             for level, read in zip(levels, scan.attributes, strict=True)
         ]
         share = packed.number("share").between(first, last)
-        inside = exp.select("who", *typed).from_("kept").where(share)
-        kept = spelled(first_rows(inside, scan), DUCKDB)
-        assert isinstance(kept, exp.Select)
-        inside = kept.select("1 AS rows")
+        kept = first_rows(exp.select("*").from_("kept").where(share), scan, packed)
+        inside = exp.select(*typed, *scan.counted[len(levels) :], "1 AS rows").from_(kept.subquery("f"))
     by = scan.counted
-    return exp.select(*by, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*by)
+    cells = exp.select(*by, "CAST(SUM(rows) AS BIGINT) AS rows").from_(inside.subquery("k")).group_by(*by)
+    return spelled(cells, DUCKDB)

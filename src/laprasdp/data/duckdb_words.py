@@ -38,6 +38,7 @@ DUCKDB: Spelling = MappingProxyType(
         "bytes": lambda text: _call("encode", text),
         "finite": _finite,
         "whole": lambda number: _call("trunc", number),
+        "quotient": lambda number, by: exp.IntDiv(this=number, expression=by),
         "matches": lambda text, pattern: _call("regexp_full_match", text, pattern),
         "moment": lambda text, form: _call("try_strptime", text, form),
         "digest": lambda *parts: _call("md5", _parts(*parts)),

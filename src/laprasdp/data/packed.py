@@ -1,4 +1,4 @@
-"""Small numbers in few columns: in memory a column takes two bytes a row beside what it holds."""
+"""Small numbers in few columns: to sort or to group by one number takes less than by several."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from laprasdp.data.words import word
+
 
 class Packed:
     """
-    Numbers of one row in mixed radix: as many in a column as 64 bits hold.
+    Numbers of one row in mixed radix: as many in a column as 63 bits hold.
 
     Parameters
     ----------
     sizes : mapping of name to int
-        Each number is at least zero and below its size, which is below 2⁶⁴.
+        Each number is at least zero and below its size, which is below 2⁶³.
+
+    Notes
+    -----
+    The columns have the order of the numbers: the first counts most.  Each is NULL if one of its numbers is.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = dict(sizes)
         self._groups: list[list[str]] = [[]]
         for name in sizes:
-            if self._size([*self._groups[-1], name]) >= 2**64:
+            if self._size([*self._groups[-1], name]) >= 2**63:
                 self._groups.append([])
             self._groups[-1].append(name)
 
     @property
     def columns(self) -> list[str]:
-        """Names and types of the columns ``p0``, ``p1``, …"""
-        sizes = (self._size(group) for group in self._groups)
-        return [f"p{i} {'UINTEGER' if size <= 2**32 else 'UBIGINT'}" for i, size in enumerate(sizes)]
+        """The columns: ``p0``, ``p1``, …"""
+        return [f"p{i}" for i in range(len(self._groups))]
+
+    @property
+    def typed(self) -> list[str]:
+        """Each with the least type of DuckDB that holds it."""
+        sizes = zip(self.columns, map(self._size, self._groups), strict=True)
+        return [f"{name} {'UINTEGER' if size <= 2**32 else 'BIGINT'}" for name, size in sizes]
 
     def packed(self) -> list[exp.Expr]:
         """These columns, from the numbers by their names."""
@@ -43,9 +54,9 @@ class Packed:
         ]
 
     def number(self, name: str) -> exp.Expr:
-        """One of the numbers, from these columns."""
+        """One of the numbers, from these columns, in the words of `laprasdp.data.words`."""
         place = next(i for i, group in enumerate(self._groups) if name in group)
-        above = exp.IntDiv(this=exp.column(f"p{place}"), expression=self._literal(self._below(name)))
+        above = word("quotient", exp.column(f"p{place}"), self._literal(self._below(name)))
         return exp.Mod(this=above, expression=self._literal(self._sizes[name]))
 
     def _below(self, name: str) -> int:
@@ -58,7 +69,7 @@ class Packed:
 
     @staticmethod
     def _whole(value: exp.Expr) -> exp.Expr:
-        return exp.cast(value, "UBIGINT", dialect="duckdb")
+        return exp.cast(value, "BIGINT", dialect="duckdb")
 
     @classmethod
     def _literal(cls, value: int) -> exp.Expr:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from laprasdp.data.packed import Packed
 from laprasdp.data.scan import Scan
 from laprasdp.data.words import Spelling, spelled, word
 from laprasdp.errors import DataError
@@ -15,21 +16,23 @@ from laprasdp.privacy.unit import ORDERS
 _WORDS = {"md5-hex": "digest", "md5": "hash"}  # of `laprasdp.privacy.unit.ORDERS`
 
 
-def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
+def first_rows(rows: exp.Select, scan: Scan, packed: Packed) -> exp.Select:
     """
     Keep at most `scan.most` rows of a person; with `scan.apart`, of a person in each period.
 
     Parameters
     ----------
     rows : select
-        Rows in the domain: ``who`` (the person as a text, compared by its bytes) and the levels ``a0``, ….
+        Rows in the domain: ``who`` (the person as a text, compared by its bytes) and the packed levels.
     scan : Scan
+    packed : Packed
+        The levels, perhaps behind other numbers that are the same for all rows of a person.
 
     Returns
     -------
     select
-        The levels of the rows that count, in the words of `laprasdp.data.words`; with the number of the
-        person, ``who``, where several may be of one.
+        The packed levels of the rows that count, in the words of `laprasdp.data.words`; with the number of
+        the person, ``who``, where several may be of one.
 
     Notes
     -----
@@ -37,20 +40,20 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
     and the key.  Equal rows of a person are numbered, so each has its own hash and none of them is favoured;
     which of two equal rows has which number makes no difference to the counts.
     """
-    levels, apart = scan.levels, scan.apart
-    equal = [exp.column(name) for name in ("who", *levels)]
+    levels, columns, apart = list(map(packed.number, scan.levels)), packed.columns, scan.apart
+    equal = [exp.column(name) for name in ("who", *columns)]
     alike = exp.Order(expressions=[exp.Ordered(this=exp.column("who"))])  # any order will do
     copy = exp.Window(this=exp.RowNumber(), partition_by=equal, order=alike).as_("copy")
     counted = rows.select(copy)
-    parts: list[exp.Expr] = [exp.column(name) for name in ("who", *levels, "copy")]
+    parts: list[exp.Expr] = [exp.column("who"), *levels, exp.column("copy")]
     within: list[exp.Expr] = [exp.column("who")]
     if apart is not None:
-        start = _start(exp.column(levels[apart[0]]), apart[1])
-        parts[1 + apart[0]] = exp.paren(exp.column(levels[apart[0]]) - start)
+        start = _start(levels[apart[0]], apart[1])
+        parts[1 + apart[0]] = exp.paren(levels[apart[0]] - start)
         within.append(start.copy())
     order = [
         word(_WORDS[scan.order], exp.Literal.string(scan.key), *parts),
-        *[exp.column(name) for name in (*levels, "copy")],
+        *[exp.column(name) for name in (*columns, "copy")],
     ]
     place = exp.Window(
         this=exp.RowNumber(),
@@ -58,8 +61,8 @@ def first_rows(rows: exp.Select, scan: Scan) -> exp.Select:
         order=exp.Order(expressions=[exp.Ordered(this=by) for by in order]),
     )
     people = [exp.column("who")] if "who" in scan.counted else []
-    placed = exp.select(*levels, *people, place.as_("place")).from_(counted.subquery("c"))
-    kept = exp.select(*levels).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
+    placed = exp.select(*columns, *people, place.as_("place")).from_(counted.subquery("c"))
+    kept = exp.select(*columns).from_(placed.subquery("p")).where(exp.column("place") <= scan.most)
     return kept.select(*(word("number", one).as_("who") for one in people))
 
 
@@ -87,20 +90,26 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     **Privacy.**  Assumes that a row's levels follow from that row alone.  Guarantees that a row outside the
     domain, or of no person where there are persons, counts nowhere, and at most `scan.most` rows of a person.
     """
-    levels = scan.levels
-    counted = exp.select("*").from_("r").where(*(f"{level} IS NOT NULL" for level in levels))
+    packed = Packed(scan.sizes)
+    people = [] if scan.person is None else ["who"]
+    inside = [f"{name} IS NOT NULL" for name in (*packed.columns, *people)]
+    taken = exp.select(*packed.packed(), *people).from_("r").subquery("t")
+    counted = exp.select("*").from_(taken).where(*inside)
     if scan.person is not None:
         if scan.order != ORDERS[0]:
             raise DataError(f"rows of persons in the order {scan.order} are read by DuckDB alone")
-        first = spelled(first_rows(counted.where("who IS NOT NULL"), scan), words)
-        assert isinstance(first, exp.Select)
-        counted = first
-    by = scan.counted
-    if "who" in by and scan.most <= math.prod(read.attribute.size for read in scan.attributes):
+        counted = first_rows(counted, scan, packed)
+    people = [name for name in scan.counted if name == "who"]
+    by = [*packed.columns, *people]
+    if people and scan.most <= math.prod(scan.sizes.values()):
         one = exp.cast(exp.Literal.number(1), "BIGINT", dialect="duckdb").as_("rows")
-        return exp.select(*by, one).from_(counted.subquery("k")).with_("r", as_=rows)
-    cells = exp.select(*by, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*by)
-    return cells.with_("r", as_=rows)
+        cells = exp.select(*by, one).from_(counted.subquery("k"))
+    else:
+        cells = exp.select(*by, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*by)
+    levels = [exp.cast(packed.number(level), "INTEGER").as_(level) for level in scan.levels]
+    told = spelled(exp.select(*levels, *people, "rows").from_(cells.subquery("g")), words)
+    assert isinstance(told, exp.Select)
+    return told.with_("r", as_=rows)
 
 
 def _start(level: exp.Expr, starts: Sequence[int]) -> exp.Expr:

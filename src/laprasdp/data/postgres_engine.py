@@ -130,7 +130,7 @@ class PostgresEngine:
         with self._told():
             try:
                 with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-                    yield from _batches(copy, scan.counted)
+                    yield from _batches(copy, self._connection.pgconn, scan.counted)
                 self._connection.rollback()
             except BaseException:
                 self._connection.cancel_safe(timeout=5)
@@ -223,8 +223,8 @@ class PostgresEngine:
             raise DataError(f"{self.label}: {known}") from None
 
 
-def _batches(copy: Any, counted: Sequence[str]) -> Iterator[RecordBatch]:
-    """What COPY sends in its binary form, where no value is NULL."""
+def _batches(copy: Any, pgconn: Any, counted: Sequence[str]) -> Iterator[RecordBatch]:
+    """What COPY sends in its binary form, where no value is NULL: rows, which are there, one after another."""
     import pyarrow
 
     fields = [
@@ -241,8 +241,11 @@ def _batches(copy: Any, counted: Sequence[str]) -> Iterator[RecordBatch]:
         return pyarrow.RecordBatch.from_pydict(named)
 
     held, start = bytearray(), _HEADER
-    for data in copy:
+    for data in copy:  # it waits, and takes one row
         held += data
+        while len(data) >= form.itemsize:  # header and trailer together are shorter
+            _, data = pgconn.get_copy_data(1)
+            held += data
         if len(held) >= start + _BATCH * form.itemsize:
             end = start + (len(held) - start - _TRAILER) // form.itemsize * form.itemsize
             yield batch(bytes(held[start:end]))

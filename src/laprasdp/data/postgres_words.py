@@ -90,9 +90,8 @@ def words_for(kind: str) -> Spelling:
         "bytes": lambda text: _by_bytes(text),
         "finite": (lambda value: exp.func("isfinite", value)) if kind.startswith(DAYS) else _finite,
         "whole": lambda number: exp.func("trunc", number),
-        "digest": lambda *parts: _by_bytes(
-            exp.func("md5", exp.func("concat_ws", exp.Literal.string("|"), *parts))
-        ),
+        "quotient": lambda number, by: exp.Div(this=number, expression=by, typed=True),
+        "digest": lambda *parts: _by_bytes(exp.func("md5", _parts(*parts))),
         "number": lambda text: exp.func("hashtextextended", text, exp.Literal.number(0)),
     }
 
@@ -151,6 +150,10 @@ def _quoted(text: str) -> str:
     """An element of an array, as PostgreSQL reads it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _parts(*parts: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string("|"), *parts])
 
 
 def _by_bytes(text: exp.Expr) -> exp.Expr:

@@ -92,6 +92,11 @@ class Scan:
         """The names a0, a1, … of the levels."""
         return [f"a{i}" for i in range(len(self.attributes))]
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many levels each of them may be."""
+        return {f"a{i}": read.attribute.size for i, read in enumerate(self.attributes)}
+
 
 def plan(
     domain: Domain,

@@ -69,6 +69,7 @@ def words_for(kind: str) -> Spelling:
         "bytes": lambda text: exp.cast(text, "BINARY"),
         "finite": _finite if kind in FLOATS else lambda value: value.is_(exp.null()).not_(),
         "whole": lambda number: exp.func("rint" if kind in FLOATS else "floor", number),
+        "quotient": lambda number, by: exp.IntDiv(this=number, expression=by),
         "digest": lambda *parts: exp.func("md5", exp.cast(_parts(*parts), "BINARY")),
         "number": lambda text: exp.func("xxhash64", exp.cast(text, "BINARY")),
     }

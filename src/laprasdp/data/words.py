@@ -8,7 +8,19 @@ from sqlglot import exp
 
 Spelling = Mapping[str, Callable[..., exp.Expr]]
 """From each of `WORDS` to what an engine makes of its arguments."""
-WORDS = ("read", "text", "bytes", "finite", "whole", "matches", "moment", "digest", "hash", "number")
+WORDS = (
+    "read",
+    "text",
+    "bytes",
+    "finite",
+    "whole",
+    "quotient",
+    "matches",
+    "moment",
+    "digest",
+    "hash",
+    "number",
+)
 """
 All words of a plan.  None of them fails, whatever the value: what cannot be said is NULL.
 
@@ -18,6 +30,7 @@ text(value)                how the engine writes the value, to be compared by it
 bytes(text)                its bytes in UTF-8, which compare whatever the collation
 finite(value)              whether a number is neither NaN nor infinite, or a date or moment is one
 whole(number)              a whole number, which is the number itself if it has no fraction
+quotient(number, by)       of whole numbers, none below 0, how often the second goes into the first
 matches(text, pattern)     whether a pattern of literals, classes, groups, counts and choices fits all of it
 moment(text, format)       the moment that a text spells in the format, as `Dialect.date_format` says
 digest(part, part, …)      md5 of the parts with ``|`` between, in 32 small hexadecimal digits, in byte order
