@@ -44,6 +44,20 @@ def test_counts_of_a_cell_add_up_over_batches(parts: list[list[tuple[int, int, i
         cells.marginal(())
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_rows_of_persons_are_told_or_each_counts_one(told: bool) -> None:
+    levels = [3, 0, 3, 3, 2, 0]
+    batches = [
+        pa.RecordBatch.from_pydict(
+            {"a0": levels[start : start + 3], "who": [7, 7, 7]} | ({"rows": [1, 1, 1]} if told else {})
+        )
+        for start in (0, 3)
+    ]
+    cells = CellTable("t", Domain(n=Integers(0, 3)), iter(batches), persons=True)
+    assert as_dict(cells.marginal((0,)), (0,)) == {(0,): 2, (2,): 1, (3,): 3}
+    assert cells.marginal((0, 1)).counts.tolist() == [1, 1, 1]  # the person once at each level
+
+
 @settings(derandomize=True, deadline=None, max_examples=20)
 @given(st.permutations([(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]), st.integers(0, 40))
 def test_a_marginal_is_the_same_whichever_were_read_before(order: list[Row], size: int) -> None:

@@ -230,11 +230,12 @@ def counted(batches: Sequence[pa.RecordBatch], domain: Domain) -> Counter[Row]:
     found: Counter[Row] = Counter()
     names = [f"a{i}" for i in range(len(domain))]
     for batch in batches:
-        assert sorted({*batch.schema.names, "who"}) == sorted([*names, "rows", "who"])
+        assert sorted({*batch.schema.names, "rows", "who"}) == sorted([*names, "rows", "who"])
         assert all(pa.types.is_integer(field.type) for field in batch.schema)
         for line in batch.to_pylist():
-            assert line["rows"] > 0
-            found[tuple(line[name] for name in names)] += line["rows"]
+            rows = line["rows"] if "rows" in line or "who" not in line else 1
+            assert rows > 0
+            found[tuple(line[name] for name in names)] += rows
     return found
 
 

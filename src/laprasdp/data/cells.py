@@ -106,15 +106,19 @@ def _fill(
     if persons:
         connection.execute(f"CREATE TABLE persons ({', '.join([*levels, 'who BIGINT'])})")
     counted = exp.select(*names, "SUM(rows)::BIGINT AS rows").group_by(*names)
+    each = exp.select(*names, "COUNT(*)::BIGINT AS rows").group_by(*names)  # one row of a person at a time
+    told = True
     for batch in batches:
         connection.register("given", pyarrow.Table.from_batches([batch]))
         if persons:
             connection.execute(f"INSERT INTO persons SELECT {', '.join([*names, 'who'])} FROM given")
-        new = counted.from_("given") if persons else exp.select("*").from_("given")
-        connection.execute("INSERT INTO cells BY NAME " + new.sql("duckdb"))
+        if told := "rows" in batch.schema.names:
+            new = counted.from_("given") if persons else exp.select("*").from_("given")
+            connection.execute("INSERT INTO cells BY NAME " + new.sql("duckdb"))
         connection.unregister("given")
     if persons:
-        connection.execute("CREATE TABLE together AS " + counted.from_("cells").sql("duckdb"))
+        whole = counted.from_("cells") if told else each.from_("persons")
+        connection.execute("CREATE TABLE together AS " + whole.sql("duckdb"))
         connection.execute("DROP TABLE cells")
         connection.execute("ALTER TABLE together RENAME TO cells")
 

@@ -58,7 +58,8 @@ class Engine(Protocol):
         ------
         pyarrow.RecordBatch
             Whole numbers of each of `scan.counted` (``who`` of 64 bits, the same for all rows of a person),
-            and ``rows``, in any order.  Counts of one combination add up.
+            and ``rows``, in any order; ``rows`` is left out of all where, with ``who``, each counts one.
+            Counts of one combination add up.
 
         Raises
         ------

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
 from sqlglot import exp
 
 from laprasdp.data.words import word
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 
 class Packed:
@@ -52,6 +57,18 @@ class Packed:
             ).as_(f"p{i}")
             for i, group in enumerate(self._groups)
         ]
+
+    def unpacked(self, batch: RecordBatch) -> RecordBatch:
+        """The numbers in the place of these columns."""
+        import pyarrow
+
+        found = {}
+        for group, column in zip(self._groups, self.columns, strict=True):
+            left = batch.column(column).to_numpy()
+            for name in reversed(group):
+                left, found[name] = np.divmod(left, self._sizes[name])
+        others = {name: batch.column(name) for name in batch.schema.names if name not in self.columns}
+        return pyarrow.RecordBatch.from_pydict(found | others)
 
     def number(self, name: str) -> exp.Expr:
         """One of the numbers, from these columns, in the words of `laprasdp.data.words`."""

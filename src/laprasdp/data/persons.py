@@ -68,10 +68,10 @@ def first_rows(rows: exp.Select, scan: Scan, packed: Packed) -> exp.Select:
 
 def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     """
-    The occurring combinations of `scan.counted` with the number of their rows, in the words of one engine.
+    The occurring combinations of `scan.counted`, their levels packed, with the number of their ``rows``.
 
-    With numbered persons a combination comes as often as it has rows, where to group them would make few
-    fewer: whoever reads it adds them up.
+    With numbered persons a combination comes as often as it has rows, without their number, where to group
+    them would make few fewer: whoever reads it adds them up.
 
     Parameters
     ----------
@@ -79,6 +79,7 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
         The levels ``a0``, …, NULL outside the domain, and with persons ``who``, a text.
     scan : Scan
     words : mapping
+        Of one engine.
 
     Raises
     ------
@@ -102,12 +103,10 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     people = [name for name in scan.counted if name == "who"]
     by = [*packed.columns, *people]
     if people and scan.most <= math.prod(scan.sizes.values()):
-        one = exp.cast(exp.Literal.number(1), "BIGINT", dialect="duckdb").as_("rows")
-        cells = exp.select(*by, one).from_(counted.subquery("k"))
+        cells = exp.select(*by).from_(counted.subquery("k"))
     else:
         cells = exp.select(*by, "COUNT(*) AS rows").from_(counted.subquery("k")).group_by(*by)
-    levels = [exp.cast(packed.number(level), "INTEGER").as_(level) for level in scan.levels]
-    told = spelled(exp.select(*levels, *people, "rows").from_(cells.subquery("g")), words)
+    told = spelled(cells, words)
     assert isinstance(told, exp.Select)
     return told.with_("r", as_=rows)
 

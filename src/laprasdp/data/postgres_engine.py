@@ -10,6 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from laprasdp.data.column import Column, found_column
+from laprasdp.data.packed import Packed
 from laprasdp.data.persons import cells_of
 from laprasdp.data.postgres_words import duckdb_type, joined, placed, typed, value_of, words_for
 from laprasdp.data.scan import Declared, Scan
@@ -125,12 +126,14 @@ class PostgresEngine:
 
     def run(self, scan: Scan) -> Iterator[RecordBatch]:
         """The combinations of levels that occur, and how many rows there are of each."""
-        cells = cells_of(self._rows(scan), scan, words_for(""))
+        cells, packed = cells_of(self._rows(scan), scan, words_for("")), Packed(scan.sizes)
         statement = f"COPY ({typed(cells).sql('postgres')}) TO STDOUT (FORMAT binary)"
         with self._told():
             try:
                 with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-                    yield from _batches(copy, self._connection.pgconn, scan.counted)
+                    yield from map(
+                        packed.unpacked, _batches(copy, self._connection.pgconn, cells.named_selects)
+                    )
                 self._connection.rollback()
             except BaseException:
                 self._connection.cancel_safe(timeout=5)
@@ -223,27 +226,22 @@ class PostgresEngine:
             raise DataError(f"{self.label}: {known}") from None
 
 
-def _batches(copy: Any, pgconn: Any, counted: Sequence[str]) -> Iterator[RecordBatch]:
-    """What COPY sends in its binary form, where no value is NULL: rows, which are there, one after another."""
+def _batches(copy: Any, pgconn: Any, names: Sequence[str]) -> Iterator[RecordBatch]:
+    """What COPY sends in its binary form, where all are whole numbers of 64 bits and none is NULL."""
     import pyarrow
 
-    fields = [
-        part
-        for name in counted
-        for part in ((f"{name} bytes", ">i4"), (name, ">i8" if name == "who" else ">i4"))
-    ]
-    form = np.dtype([("fields", ">i2"), *fields, ("rows bytes", ">i4"), ("rows", ">i8")])
+    values = [part for name in names for part in ((f"{name} bytes", ">i4"), (name, ">i8"))]
+    form = np.dtype([("fields", ">i2"), *values])
 
     def batch(data: bytes) -> RecordBatch:
         found = np.frombuffer(data, form)
-        assert (found["fields"] == len(counted) + 1).all()
-        named = {name: found[name].astype(form[name].newbyteorder("=")) for name in (*counted, "rows")}
-        return pyarrow.RecordBatch.from_pydict(named)
+        assert (found["fields"] == len(names)).all()
+        return pyarrow.RecordBatch.from_pydict({name: found[name].astype(np.int64) for name in names})
 
     held, start = bytearray(), _HEADER
     for data in copy:  # it waits, and takes one row
         held += data
-        while len(data) >= form.itemsize:  # header and trailer together are shorter
+        while len(data) >= form.itemsize:  # one after another of those that are there; a trailer is shorter
             _, data = pgconn.get_copy_data(1)
             held += data
         if len(held) >= start + _BATCH * form.itemsize:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from laprasdp.data.column import Column, found_column
+from laprasdp.data.packed import Packed
 from laprasdp.data.patience import awaited
 from laprasdp.data.persons import cells_of
 from laprasdp.data.scan import Declared, Scan
@@ -131,7 +132,7 @@ class SparkEngine:
             counted = self._counted(statement)
             if self._state(self._frame()) != self._begun:
                 raise DataError(f"{self.label} was changed while it was read: open it again")
-        yield from counted.to_batches(_BATCH)
+        yield from map(Packed(scan.sizes).unpacked, counted.to_batches(_BATCH))
 
     def close(self) -> None:
         """Leave the cluster, if the session was not given; closing twice does nothing."""
