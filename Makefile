@@ -55,7 +55,7 @@ test-all:
 # The tests with the lowest versions that pyproject.toml allows of what every table and statement goes through.
 # Not the hooks, nor what is shown of figures: an optimiser of another version may end 0.1 beside them.
 SHOWN := contributing gallery pages
-LOWEST := numpy==2.1.0 scipy==1.14.0 duckdb==1.5.2 sqlglot==30.0.0 threadpoolctl==3.5.0
+LOWEST := numpy==2.1.0 scipy==1.14.0 duckdb==1.5.2 sqlglot==30.8.0 threadpoolctl==3.5.0
 test-lowest:
 	$(PYTHON) -m venv build/lowest
 	printf '%s\n' $(LOWEST) | cat - constraints.txt | awk -F== '!seen[tolower($$1)]++' > build/lowest.txt
