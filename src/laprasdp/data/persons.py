@@ -66,7 +66,7 @@ def first_rows(rows: exp.Select, scan: Scan, packed: Packed) -> exp.Select:
     return kept.select(*(word("number", one).as_("who") for one in people))
 
 
-def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
+def cells_of(rows: exp.Select, scan: Scan, words: Spelling, *, packs: bool = True) -> exp.Select:
     """
     The occurring combinations of `scan.counted`, their levels packed, with the number of their ``rows``.
 
@@ -80,6 +80,8 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     scan : Scan
     words : mapping
         Of one engine.
+    packs : bool
+        Rows without persons are grouped by their packed levels, too, not by each level.
 
     Raises
     ------
@@ -91,6 +93,10 @@ def cells_of(rows: exp.Select, scan: Scan, words: Spelling) -> exp.Select:
     **Privacy.**  Assumes that a row's levels follow from that row alone.  Guarantees that a row outside the
     domain, or of no person where there are persons, counts nowhere, and at most `scan.most` rows of a person.
     """
+    if scan.person is None and not packs:
+        inside = [f"{level} IS NOT NULL" for level in scan.levels]
+        cells = exp.select(*scan.levels, "COUNT(*) AS rows").from_("r").where(*inside)
+        return cells.group_by(*scan.levels).with_("r", as_=rows)
     packed = Packed(scan.sizes)
     people = [] if scan.person is None else ["who"]
     inside = [f"{name} IS NOT NULL" for name in (*packed.columns, *people)]
