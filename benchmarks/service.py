@@ -25,6 +25,7 @@ from tests.postgres import Server
 SIZE = 3_000
 CLIENTS = (1, 8, 64)
 _KILLS = 20  # of one ledger, which takes some seconds to open again when it has become long
+_WHOLE = 60.0  # seconds of load
 SETTINGS = """
 [source]
 file = "t.csv"
@@ -56,14 +57,14 @@ def rows(*, full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     full : bool
         Kill the server 200 times, not 20.
     quick : bool
-        10 s each, and 5 kills.
+        10 s each, 5 kills, and one after the load of each ledger instead of one for each row.
 
     Yields
     ------
     dict
         `lost` answers were shown and are others after kill -9; of `doubled` statements one was charged twice.
     """
-    seconds = 10.0 if quick else 60.0
+    seconds = 10.0 if quick else _WHOLE
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="lapras-bench-")))
         yield from _of_ledger(folder, "sqlite", None, (1,), seconds)
@@ -81,23 +82,29 @@ def _of_ledger(
         written(here, url, f"bench{several}")
         alone: dict[str, float] = {}
         with Served(here, several) as service:
-            place = count(1)
+            place, loads = count(1), list[Load]()
             for clients in CLIENTS:
                 for kind in ("new", "repeated"):
                     load, around = Load(service, clients, kind, place), list[float]()
                     if kind not in alone:
-                        around.append(_in_process(here, kind, min(seconds, 5.0), place))
+                        around.append(_in_process(here, kind, seconds / 12, place))
                     load.run(seconds)
                     if kind not in alone:  # before and after: a machine that is shared is not always as fast
-                        around.append(_in_process(here, kind, min(seconds, 5.0), place))
+                        around.append(_in_process(here, kind, seconds / 12, place))
                         alone[kind] = sum(around) / 2
-                    service.kill()
-                    service.start()
+                    loads.append(load)
+                if seconds < _WHOLE and clients != CLIENTS[-1]:
+                    continue  # for some seconds, one kill is enough
+                service.kill()
+                service.start()
+                doubled = service.doubled()
+                for load in loads:
                     yield {
-                        "ledger": ledger, "workers": several, "clients": clients, "kind": kind,
-                        **load.row(seconds), "in_process_p50_ms": alone[kind],
-                        "lost": load.lost(), "doubled": service.doubled(),
+                        "ledger": ledger, "workers": several, "clients": load.clients, "kind": load.kind,
+                        **load.row(seconds), "in_process_p50_ms": alone[load.kind],
+                        "lost": load.lost(), "doubled": doubled,
                     }  # fmt: skip
+                loads.clear()
 
 
 def _killed(folder: Path, times: int) -> dict[str, Any]:
