@@ -241,6 +241,32 @@ def test_a_lost_connection_opens_nothing(postgres: Server, database: psycopg.Con
     engine.close()
 
 
+@pytest.mark.parametrize(
+    ("act", "says"), [("cancel", "the server ended a statement"), ("terminate", "the connection was lost")]
+)
+def test_a_scan_that_ends_among_its_rows_says_why(
+    postgres: Server,
+    database: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    act: str,
+    says: str,
+) -> None:
+    """And psycopg logs nothing of it, which could quote a value."""
+    monkeypatch.setattr("laprasdp.data.postgres_engine._BATCH", 1_000)
+    database.execute("CREATE TABLE shop.t AS SELECT n FROM generate_series(0, 299999) AS n")
+    engine, domain = PostgresEngine(postgres.url, "shop.t"), Domain(n=Integers(0, 299_999))
+    columns, person = engine.columns(["n"], None)
+    batches = engine.run(plan(domain, columns, person, unit=PrivacyUnit(), key="k", dialect=Dialect()))
+    assert len(next(batches)) >= 1_000
+    running = "FROM pg_stat_activity WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
+    database.execute(f"SELECT pg_{act}_backend(pid) {running}".encode())
+    with pytest.raises(DataError, match=says):
+        list(batches)
+    engine.close()
+    assert not caplog.records
+
+
 def test_a_database_in_another_encoding_is_refused(
     postgres: Server, database: psycopg.Connection[Any]
 ) -> None:

@@ -229,6 +229,7 @@ class PostgresEngine:
 def _batches(copy: Any, pgconn: Any, names: Sequence[str]) -> Iterator[RecordBatch]:
     """What COPY sends in its binary form, where all are whole numbers of 64 bits and none is NULL."""
     import pyarrow
+    from psycopg.errors import error_from_result
 
     values = [part for name in names for part in ((f"{name} bytes", ">i4"), (name, ">i8"))]
     form = np.dtype([("fields", ">i2"), *values])
@@ -242,7 +243,10 @@ def _batches(copy: Any, pgconn: Any, names: Sequence[str]) -> Iterator[RecordBat
     for data in copy:  # it waits, and takes one row
         held += data
         while len(data) >= form.itemsize:  # one after another of those that are there; a trailer is shorter
-            _, data = pgconn.get_copy_data(1)
+            size, data = pgconn.get_copy_data(1)
+            if size < 0:  # without a trailer it has ended early
+                failed, *_ = iter(pgconn.get_result, None)
+                raise error_from_result(failed)
             held += data
         if len(held) >= start + _BATCH * form.itemsize:
             end = start + (len(held) - start - _TRAILER) // form.itemsize * form.itemsize
