@@ -30,6 +30,7 @@ NAMES = (
     "splits",
     "robustness",
     "flights",
+    "primm",
     "predictor",
 )
 

@@ -61,9 +61,10 @@ def own(
     told: Literal["predictions", "stream", "overlap"] = "predictions",
     name: str = "",
     reading: Reading | None = None,
+    release: str = "gaussian",
 ) -> Contender:
     """A policy of the product, under its own name where no other is given."""
-    answer = Own(policy, accounting, split or "matrix-heavy", reading or Reading())
+    answer = Own(policy, accounting, split or "matrix-heavy", reading or Reading(), release)
     return Contender(name or policy, split, accounting, answer, told)
 
 
@@ -89,6 +90,7 @@ def published(
 
 
 PRIMM = own("primm")
+DEFAULT = own("primm", name="primm-default", release="either")
 KNOWN = own("primm", told="overlap", name="primm-known")
 INDEPENDENT = (own("independent", "basic"), own("independent"))
 OFFLINE = (own("offline", "basic", told="stream"), own("offline", told="stream"))
