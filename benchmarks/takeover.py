@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 from laprasdp import Budget, Domain, Integers
-from laprasdp.limits import MAX_CELLS
+from laprasdp.limits import DENSE_CELLS
 from laprasdp.policy.primm_choice import primm
 from laprasdp.policy.primm_factored import PrimmFactored, factored
 from laprasdp.policy.primm_product import PrimmProduct, played
@@ -28,7 +28,12 @@ from laprasdp.policy.setting import Setting
 from laprasdp.strategy.threads import one_thread
 from laprasdp.style import GREY, INK, WARM
 
-SIZES = {2: (33, 40, 48, 56, 64), 3: (11, 12, 13, 14, 16), 4: (6, 7, 8)}
+SIZES = {
+    1: (260, 500, 720, 1_024),
+    2: (17, 24, 33, 40, 48, 56, 64),
+    3: (7, 9, 11, 13, 16),
+    4: (5, 6, 7, 8),
+}
 DELTAS = (1e-3, 1e-6, 1e-9)
 SHOWN = {"mean": "All kinds, geometric mean", "worst": "The worst kind"}
 
@@ -57,7 +62,7 @@ def rows(full: bool, quick: bool) -> Iterator[dict[str, Any]]:
     for count, sizes in SIZES.items():
         for size in (sizes[0], sizes[-1]) if quick else sizes:
             domain = Domain(**{f"a{place}": Integers(1, size) for place in range(count)})
-            assert domain.size > MAX_CELLS
+            assert domain.size > DENSE_CELLS
             for delta in DELTAS:
                 yield _compared(Setting(domain, Budget(1, delta), 100), count, size)
 
@@ -68,7 +73,7 @@ def _compared(setting: Setting, count: int, size: int) -> dict[str, Any]:
     chosen = primm(setting)
     seconds = time.process_time() - begun
     gaussian = PrimmProduct(setting)
-    _, ratios = factored(setting, (gaussian, played(setting, gaussian.design)))
+    _, ratios, _ = factored(setting, (gaussian, played(setting, gaussian.design)))
     return {
         "attributes": count,
         "levels": size,
@@ -91,10 +96,10 @@ def main() -> int:
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for axes, (key, title) in zip(panels, SHOWN.items(), strict=True):
         for delta, shade in ((1e-6, WARM), (1e-9, INK)):
-            for count, dash in zip(SIZES, ("-", "--", ":"), strict=True):
+            for count, dash in zip(SIZES, ("-.", "-", "--", ":"), strict=True):
                 own = [row for row in found if (row["attributes"], row["delta"]) == (count, delta)]
                 line = axes.plot([row["cells"] for row in own], [row[key] for row in own], dash, color=shade)
-                line[0].set(marker="o", ms=3, label=f"{count} attributes, δ = {delta:.0e}")
+                line[0].set(marker="o", ms=3, label=f"{count} attribute{'s' * (count > 1)}, δ = {delta:.0e}")
         axes.axhline(1.0, color=GREY, lw=0.8)
         axes.set_title(title, loc="left")
         axes.set(xlabel="cells", ylabel="pure error / Gaussian error", ylim=(0, None))

@@ -23,6 +23,7 @@ from laprasdp.ledger.sql import SQLLedger
 from laprasdp.ledger.verify import verify
 from laprasdp.policy import primm_choice
 from laprasdp.policy.pieces import alone, bounds_of, nearest, pieces
+from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.privacy.budget import MU_BITS
 from laprasdp.privacy.filter import CellCharge
 from laprasdp.privacy.noise import ExactNoise, SeededNoise
@@ -257,7 +258,7 @@ def test_pieces_leave_a_query_of_known_bounds() -> None:
     assert nearest(known[0], bounds) is known[0]
 
 
-def opened(path: Path, levels: int, predictions: Sequence[Query]) -> lp.Session:
+def opened(path: Path, levels: int, predictions: Sequence[Query], release: str = "gaussian") -> lp.Session:
     domain = lp.Domain(x=lp.Integers(0, levels - 1))
     counts = np.random.default_rng(1).integers(0, 9, levels)
     return lp.open_session(
@@ -268,6 +269,7 @@ def opened(path: Path, levels: int, predictions: Sequence[Query]) -> lp.Session:
         predictions=predictions,
         ledger=SQLLedger(path),
         noise=ExactNoise(),
+        release=release,
     )
 
 
@@ -291,16 +293,26 @@ def test_a_session_on_a_line_replays_and_verifies(tmp_path: Path) -> None:
     assert all(not one.charge.units for one in releases if isinstance(one.measurement, Drawn))
 
 
-def test_a_ledger_that_was_begun_over_cells_goes_on_so(tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(("release", "pure"), [("either", True), ("gaussian", False)])
+def test_a_ledger_that_was_begun_over_cells_goes_on_so(
+    release: str, pure: bool, tmp_path: Path, monkeypatch: Any
+) -> None:
     asked, path = drawn_queries(LINE, 6, 9), tmp_path / "cells.ledger"
     with monkeypatch.context() as earlier:
         earlier.setattr(primm_choice, "DENSE_CELLS", 1_024)
-        with opened(path, 300, asked[:2]) as session:
+        with opened(path, 300, asked[:2], release) as session:
             answers = [session.ask(query).value for query in asked[:4]]
-    with opened(path, 300, asked[:2]) as session:
+    with opened(path, 300, asked[:2], release) as session:
         assert [session.ask(query).value for query in asked[:4]] == answers
+        assert isinstance(session._following.state.policy, PrimmDense)
         session.ask(asked[5])
+        session.raise_budget(lp.Budget(2, 1e-6))
+        assert session.ask(asked[4]).std > 0
     ledger = SQLLedger(path)
+    first = ledger.since(0)[0].entry
+    assert isinstance(first, Release)
+    assert isinstance(first.charge, CellCharge)
+    assert first.charge.pure == pure
     assert verify(ledger) == []
     ledger.close()
 

@@ -74,11 +74,11 @@ def test_gaussian_noise_is_kept_to_where_it_is_wanted_or_the_table_has_no_few_ce
     assert isinstance(
         policy_named("primm", Setting(SQUARE, lp.Budget(1, 0.1), 100, release="pure")), PrimmFactored
     )
-    for sizes in ((5_000,), (600, 3), (70, 70)):
+    for sizes in ((5_000,), (1_030, 3), (70, 70)):
         domain = lp.Domain(**{f"a{k}": lp.Integers(1, size) for k, size in enumerate(sizes)})
         assert not fits_product(domain)
         assert isinstance(policy_named("primm", Setting(domain, BUDGET, 100)), PrimmProduct)
-        with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most, of attributes of 512"):
+        with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most, of attributes of 1,024"):
             policy_named("primm", Setting(domain, BUDGET, 100, release="pure"))
 
 
@@ -282,6 +282,17 @@ def test_a_product_of_a_table_that_is_too_large_is_refused_before_anything_is_ma
     form = {"product": dict.fromkeys(wide.names, each)}
     with pytest.raises(lp.UnsupportedQuery, match=r"4,096 cells at most"):
         read_measurement({**form, "bits": 0, "law": "laplace", "scale": 1}, wide)
+
+
+def test_factors_tell_their_levels_apart() -> None:
+    """In any order of rows; what does not is refused, also where each row is a level's own."""
+    domain = lp.Domain(x=lp.Integers(1, 3))
+    apart = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0]])
+    for rows in (np.eye(3, dtype=np.int64), np.eye(3, dtype=np.int64)[::-1], apart):
+        assert ProductRows(domain, (np.ascontiguousarray(rows),), bits=0).draws == len(rows)
+    for rows in (np.diag([1, 0, 1]), np.array([[1, 1, 0], [2, 2, 0], [0, 0, 1]]), apart[:2]):
+        with pytest.raises(lp.DomainError, match="does not tell its levels apart"):
+            ProductRows(domain, (rows,), bits=0)
 
 
 def test_categories_that_may_be_missing_and_periods() -> None:

@@ -69,7 +69,7 @@ MAX_CELLS = 1_024
 MAX_FACTORED = 4_096
 """Cells up to which a pure release is made of more, as a product of one strategy for each attribute."""
 
-MAX_FACTORED_LEVELS = 512
+MAX_FACTORED_LEVELS = 1_024
 """Levels of an attribute up to which it has such a strategy."""
 
 FITTED_CELLS = 2_048

@@ -107,7 +107,7 @@ def _print(config: Config, planned: Plan, alone: Plan) -> None:
             ("" if stream.overlap == 1 else about) + records(stream.mae),
         )
     if planned.predicted:
-        screen.print("Mean error of a stream by the share of it that was predicted (source: measured)")
+        screen.print("Mean error of a stream by the share of it that was predicted")
         screen.print(streams)
         screen.print()
     lines = table(">mean error", ">answered", "for comparison, every 0/1 query")
@@ -140,7 +140,7 @@ def _print_kinds(planned: Plan, alone: Plan, shapeless: Plan | None) -> None:
         cells = [records(errors.get(kind.kind)) for errors in before]
         kinds.add_row(records(kind.mae), *cells, *(shares if declared else []), kind.kind)
     screen = console()
-    screen.print(f"\nUnpredicted queries by kind: {records(least)} to {records(most)} (source: measured)")
+    screen.print(f"\nUnpredicted queries by kind: {records(least)} to {records(most)}")
     screen.print(kinds)
     if shapeless is not None:
         about, worth = _about(planned), planned.streams[0].unpredicted_mae

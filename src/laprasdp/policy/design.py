@@ -19,7 +19,7 @@ from laprasdp.policy.kinds import kind_shares
 from laprasdp.policy.query_shapes import QueryShape
 from laprasdp.queries.domain import Domain
 from laprasdp.strategy.background import cell_moment
-from laprasdp.strategy.optimize import optimize_gram, singular_value_bound
+from laprasdp.strategy.optimize import optimize_gram
 from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
 _FIRST = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)  # shares of the budget for the first release
@@ -193,51 +193,6 @@ def _of_either_kind(
     limit = max(UNLIKELY, min(unlikely))
     found = [one for one, most_of_it in zip(found, unlikely, strict=True) if most_of_it <= limit]
     return min(found, key=lambda one: one.worst).design
-
-
-def design_pure(
-    domain: Domain,
-    predicted: Predicted,
-    horizon: int,
-    overlap: float | None,
-    laplace: PureNoise,
-    shapes: Sequence[QueryShape] = (),
-) -> tuple[Design, bool]:
-    """
-    A p-identity strategy for a table of more cells, and whether it is better than any Gaussian release.
-
-    Notes
-    -----
-    Better: its worst ratio is at most the mean ratio, root mean square over the kinds, that one Gaussian
-    strategy has at least, and for no kind is its error above that of independent noise.  Ratios are to the
-    best that knows the kind, as in `design`; of Gaussian noise `singular_value_bound` stands for it.
-    """
-    kinds, others = _kinds(domain, predicted, overlap, shapes)
-    known = [laplace.line * optimize_p_identity(moment, steps=40).value(moment) ** 0.5 for moment in kinds]
-    found = _balanced(predicted, kinds, known, overlap, others)
-    own = len(kinds) - len(others)
-    if own and overlap is None:
-        nobody = Predicted(predicted.vectors[:0], predicted.importance[:0])
-        rest = _balanced(nobody, kinds[1:], known[1:], None, others)
-        if any(found.value(moment) > _HURT**2 * rest.value(moment) for moment in kinds[1:]):
-            found = rest
-    judged = [True] * own + [family.declared for family in others]
-    alone = math.sqrt(horizon)
-    best = [
-        min(one, singular_value_bound(moment) ** 0.5, alone) for one, moment in zip(known, kinds, strict=True)
-    ]
-    errors = [laplace.line * found.value(moment) ** 0.5 for moment in kinds]
-    asked_for = [
-        row for row, asked in zip(zip(kinds, errors, best, strict=True), judged, strict=True) if asked
-    ]
-    mixed = sum(moment / one**2 for moment, _, one in asked_for) / len(asked_for)
-    worst = max(error / one for _, error, one in asked_for)
-    within = all(
-        error <= alone * (1 if asked else UNLIKELY) for error, asked in zip(errors, judged, strict=True)
-    )
-    even = np.eye(domain.size)
-    chosen = Design(found.strategy, 1.0, even, even, pure=True)
-    return chosen, within and worst**2 <= singular_value_bound(np.asarray(mixed))
 
 
 def _kinds(

@@ -7,6 +7,7 @@ another is optimised for the second moment that the others leave it.  No data is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -17,7 +18,9 @@ from laprasdp.arrays import Floats
 from laprasdp.queries.query import Query
 from laprasdp.strategy.p_identity import ROWS, PIdentity, optimize_p_identity, start
 
-_SWEEPS = 12  # over all attributes
+_POWER = 3  # of the ratios that are averaged: 2 leaves some kind far off, and the largest alone all others
+_SWEEPS = 12  # over all attributes, at most
+_PATIENCE, _GAIN = 3, 0.995  # sweeps in which their mean has to fall to this share of itself
 _STEPS = 15  # of L-BFGS, for one attribute in one of them
 
 
@@ -78,10 +81,10 @@ class ProductQueries:
 
 
 def design_factored(
-    shape: Sequence[int], kinds: Sequence[ProductKind | ProductQueries], wanted: Floats
+    shape: Sequence[int], kinds: Sequence[ProductKind | ProductQueries], wanted: Floats, shares: Floats
 ) -> tuple[PIdentity, ...]:
     """
-    The p-identity strategies whose largest error, against what is wanted of each kind, is small.
+    The p-identity strategies whose errors, against what is wanted of each kind, are small by `overall`.
 
     Parameters
     ----------
@@ -90,15 +93,17 @@ def design_factored(
     kinds : sequence of ProductKind or ProductQueries
     wanted : (k,) array
         A deviation for each of the k kinds, in any unit.
+    shares : (k,) array
+        What each is worth; they sum to one.
 
     Notes
     -----
-    Minimises a weighted sum of variances, one attribute after another; then each weight is multiplied by the
-    squared ratio of the kind's deviation to what is wanted, so that what is far from it counts more.  The
-    problem is not convex, so there is no certificate; the errors of what is found are exact.
+    Minimises a weighted sum of variances, one attribute after another; then the weights are made those of
+    which `overall` has the same slope, until this gains little.  The problem is not convex, so there is no
+    certificate; the errors of what is found are exact.
     """
     found = tuple(start(size, min(ROWS, max(1, size // 4))) for size in shape)
-    weights, best, least = wanted**-2.0, found, np.inf
+    weights, best, least = shares * wanted**-2.0, found, [np.inf]
     for _ in range(_SWEEPS):
         spreads = [one.covariance for one in found]
         for axis, before in enumerate(found):
@@ -111,10 +116,18 @@ def design_factored(
             spreads[axis] = made.covariance
         variances = [float(kind.scales @ kind.traces(spreads).prod(axis=0)) for kind in kinds]
         ratios = np.sqrt(variances) / wanted
-        if ratios.max() < least:
-            best, least = found, float(ratios.max())
-        weights = weights * (ratios / ratios.max()) ** 2
+        if overall(ratios, shares) < least[-1]:
+            best = found
+        least.append(min(least[-1], overall(ratios, shares)))
+        if len(least) > _PATIENCE + 1 and least[-1] > _GAIN * least[-1 - _PATIENCE]:
+            break
+        weights = shares * wanted**-2.0 * ratios ** (_POWER - 2)
     return best
+
+
+def overall(ratios: Floats, shares: Floats) -> float:
+    """One number for the errors of all kinds: the root mean cube, in which what is far off counts more."""
+    return math.pow(shares @ ratios**_POWER, 1 / _POWER)
 
 
 def _factors(query: Query) -> list[Floats]:

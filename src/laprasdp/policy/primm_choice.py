@@ -8,12 +8,14 @@ import numpy as np
 
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS, MAX_FACTORED, MAX_FACTORED_LEVELS
+from laprasdp.policy.design import Design
 from laprasdp.policy.design_product import FEW, HURT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import PrimmDense
 from laprasdp.policy.primm_factored import PrimmFactored, factored
 from laprasdp.policy.primm_product import PrimmProduct, played
 from laprasdp.policy.setting import Setting
+from laprasdp.privacy.filter import CellCharge
 from laprasdp.record.entries import Entry, Release
 from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
@@ -32,20 +34,15 @@ def primm(setting: Setting) -> Policy:
     UnsupportedQuery
         A pure release is wanted of too many cells.
     """
-    cells, release = setting.domain.size, setting.release
-    if cells <= DENSE_CELLS:
+    release, fits = setting.release, fits_product(setting.domain)
+    if setting.domain.size <= DENSE_CELLS:
         return PrimmDense(setting)
-    if release != "gaussian" and cells <= MAX_CELLS:
-        pure = PrimmDense(setting)
-        return pure if release == "pure" or pure.beats_gaussian else PrimmProduct(setting)
-    if release == "pure":
-        if not fits_product(setting.domain):
-            raise UnsupportedQuery(
-                f"a pure release is for {MAX_FACTORED:,} cells at most, of attributes of "
-                f"{MAX_FACTORED_LEVELS} levels; or for {MAX_CELLS:,} of any"
-            )
-        return factored(setting)[0]
-    if release == "gaussian" or setting.unit.max_rows > 1 or not fits_product(setting.domain):
+    if release == "pure" and not fits:
+        raise UnsupportedQuery(
+            f"a pure release is for {MAX_FACTORED:,} cells at most, of attributes of "
+            f"{MAX_FACTORED_LEVELS:,} levels"
+        )
+    if release == "gaussian" or not fits or (release != "pure" and setting.unit.max_rows > 1):
         return PrimmProduct(setting)  # counts of persons can be asked of it, too
     few = _some(setting)
     chosen = _unhurt(few, PrimmProduct(few))
@@ -72,24 +69,33 @@ def _some(setting: Setting) -> Setting:
 
 def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:
     """
-    One pure release, where it is better for the geometric mean of all kinds, and for none much worse.
+    One pure release, where it is better for the geometric mean of what is asked, and for no kind much worse.
 
-    Or where predictions, of which nobody knows how many come true, would hurt somebody without it.
+    Or where predictions, of which nobody knows how many come true, would hurt somebody without it; or where
+    nothing else is wanted.
     """
+    only = setting.release == "pure"
     play = played(setting, gaussian.design)
     alone = None
     if setting.predictions and setting.overlap is None:
         alone = primm(replace(setting, predictions=(), expected=()))
     before = alone if isinstance(alone, PrimmFactored) else None
-    pure, ratios = factored(setting, (gaussian, play), before)
-    better = ratios.max() <= _MOST and np.log(ratios).mean() <= 0
-    if before is None or better:
+    pure, ratios, shares = factored(setting, (gaussian, play), before)
+    better = only or (ratios.max() <= _MOST and shares @ np.log(ratios) <= 0)
+    if before is None or (better and not only):
         return pure if better else gaussian
     kinds = before.kinds()
     most = HURT * before.deviations(kinds)
-    if (np.array(list(map(play, kinds.values()))) <= most).all():
+    if not only and (np.array(list(map(play, kinds.values()))) <= most).all():
         return gaussian
     return pure if (pure.deviations(kinds) <= most).all() else PrimmFactored(setting, before.strategy)
+
+
+def _as_released(measurement: Rows) -> Design:
+    """What was released, as the design of a release of the same rows."""
+    rows = np.array([query.vector() for query in measurement.queries]) / 2.0**measurement.bits
+    even = np.eye(rows.shape[1])
+    return Design(rows, 1.0, even, even, pure=True)
 
 
 def heir(policy: Policy, entry: Entry) -> Policy:
@@ -99,8 +105,10 @@ def heir(policy: Policy, entry: Entry) -> Policy:
     setting, measurement = policy.setting, entry.measurement
     if isinstance(measurement, ProductRows) and not isinstance(policy, PrimmFactored):
         return PrimmFactored(setting, measurement)
-    over_cells = isinstance(measurement, Rows) and setting.domain.size <= MAX_CELLS
-    if over_cells and not isinstance(policy, PrimmDense):
-        return PrimmDense(setting)
+    if isinstance(measurement, Rows) and not isinstance(policy, PrimmDense):
+        if setting.domain.size > MAX_CELLS:
+            return policy
+        pure = isinstance(entry.charge, CellCharge) and entry.charge.pure
+        return PrimmDense(setting, _as_released(measurement) if pure else None)
     over_queries = isinstance(measurement, Marginals) and setting.domain.size > DENSE_CELLS
     return PrimmProduct(setting) if over_queries and not isinstance(policy, PrimmProduct) else policy

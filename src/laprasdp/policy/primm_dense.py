@@ -12,8 +12,7 @@ import numpy.typing as npt
 from laprasdp.arrays import Floats
 from laprasdp.belief.dense import DenseBelief
 from laprasdp.belief.measure import best_row
-from laprasdp.limits import DENSE_CELLS
-from laprasdp.policy.design import Design, PureNoise, design, design_pure
+from laprasdp.policy.design import Design, PureNoise, design
 from laprasdp.policy.families import Predicted, families
 from laprasdp.policy.policy import Grant
 from laprasdp.policy.primm import LEAST, SHARES, SMALL, Primm
@@ -42,19 +41,20 @@ class PrimmDense(Primm):
     ----------
     setting : Setting
         Its domain has at most `laprasdp.limits.MAX_CELLS` cells.
+    first : Design, optional
+        What a ledger was begun with, on more cells than a Gaussian design is made for.
     """
 
     belief: DenseBelief
     fixed = (*Primm.fixed, "_predicted", "_first")
     again = (*Primm.again, "_kept_forecast")
-    beats_gaussian = False  # by the bounds, on more cells than a Gaussian design is made for
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, first: Design | None = None) -> None:
         super().__init__(setting)
         cells = setting.domain.size
         vectors = np.array([query.vector() for query in setting.predictions], dtype=float)
         self._predicted = Predicted(vectors.reshape(-1, cells), setting.importance)
-        self._first = self._designed()
+        self._first = self._designed() if first is None else first
         self.belief = DenseBelief(cells)
         self._kept_forecast: DenseBelief | None = None
         self.charged = np.zeros(cells, dtype=np.int64)
@@ -80,11 +80,6 @@ class PrimmDense(Primm):
         epsilon, root = setting.budget.epsilon / setting.unit.max_rows, math.sqrt(0.5)
         unit = setting.budget.mu / setting.unit.max_rows  # against a Gaussian row
         laplace = PureNoise(counted=unit * root / math.sinh(epsilon / 2), line=unit / root / epsilon)
-        if setting.domain.size > DENSE_CELLS and setting.release != "gaussian":
-            found, self.beats_gaussian = design_pure(
-                setting.domain, self._predicted, setting.length, setting.overlap, laplace, setting.families
-            )
-            return found
         return design(
             setting.domain,
             self._predicted,

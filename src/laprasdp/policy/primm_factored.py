@@ -12,7 +12,7 @@ import numpy as np
 from laprasdp.arrays import Floats, Ints
 from laprasdp.belief.factored import FactoredBelief
 from laprasdp.errors import LedgerError
-from laprasdp.policy.design_factored import ProductKind, ProductQueries, design_factored
+from laprasdp.policy.design_factored import ProductKind, ProductQueries, design_factored, overall
 from laprasdp.policy.design_product import Kinds
 from laprasdp.policy.families import shape_terms
 from laprasdp.policy.kinds import kind_shares, kinds_of_query, shapes_of
@@ -31,6 +31,7 @@ from laprasdp.strategy.strength import laplace_noise
 
 _HURT = 1.08  # times the error without predictions that a kind should have with them
 _REFUSED = 1e6  # times the deviation of one count, that a query which is refused counts as
+_RARELY = 0.01  # share of a kind that is not declared, before shares are made to sum to one
 _UNLIKELY = 1.2  # times the error of independent noise, that a kind which is not declared may have
 _BITS, _MOST_BITS = 12, 40  # of the grid of one factor, and of all together
 _TYPICAL = 20  # queries of each kind
@@ -159,7 +160,7 @@ def factored(
     setting: Setting,
     gaussian: tuple[Policy, Callable[[Sequence[Query]], float]] | None = None,
     before: PrimmFactored | None = None,
-) -> tuple[PrimmFactored, Floats]:
+) -> tuple[PrimmFactored, Floats, Floats]:
     """
     The best such policy, and its errors against those of Gaussian noise.
 
@@ -178,6 +179,9 @@ def factored(
     (k,) array
         A ratio for what is predicted, and for each kind of others, of Gaussian noise a stream of it alone.
         Where shapes are declared, another kind may have 1.2 times the error of independent noise.
+    (k,) array
+        What each is worth: the overlap, or a half, for what is predicted; the rest for the other kinds, by
+        the shares that are declared, or alike.
     """
     own = bool(setting.predictions) and setting.overlap != 0
     shapes = shapes_of(setting.domain, setting.families) if not own or setting.overlap != 1 else {}
@@ -206,10 +210,17 @@ def factored(
         return made, np.array(errors) / goal
 
     bits = min(_BITS, _MOST_BITS // len(setting.domain.shape))
-    found = design_factored(setting.domain.shape, moments, goal)
+    each = [declared.get(name, _RARELY) if declared else 1.0 for name in kinds]
+    shares = np.array(([_overlap(setting) if each else 1.0] if own else []) + each)
+    shares[own:] *= (1 - shares[:own].sum()) / (sum(each) or 1.0)
+    found = design_factored(setting.domain.shape, moments, goal, shares)
     counts = candidate([np.eye(size) for size in setting.domain.shape], 0)
     sums = candidate([one.strategy for one in found], bits)
-    return counts if counts[1].max() < sums[1].max() else sums
+    return *min(counts, sums, key=lambda one: overall(one[1], shares)), shares
+
+
+def _overlap(setting: Setting) -> float:
+    return 0.5 if setting.overlap is None else setting.overlap
 
 
 def _predicted(policy: Policy, setting: Setting) -> float:

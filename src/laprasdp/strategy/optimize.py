@@ -243,30 +243,3 @@ def _merged(table: Floats) -> Floats:
     for i in np.flatnonzero(table.any(axis=0)):
         first.setdefault((table[:, i] + 0.0).tobytes(), int(i))
     return table if len(first) == table.shape[1] else table[:, list(first.values())]
-
-
-def singular_value_bound(gram: Floats) -> float:
-    r"""
-    What no strategy is below: :math:`(\operatorname{tr}\sqrt G)^2/n`, for a few eigenvalues' time.
-
-    Parameters
-    ----------
-    gram : (n, n) array
-        Positive semidefinite.
-
-    Returns
-    -------
-    float
-        At most `optimize_gram(gram).value`; equal where the root of `gram` has one diagonal.
-
-    Notes
-    -----
-    Li and Miklau, *Optimal error of query sets under the differentially private matrix mechanism*, 2013.
-
-    Examples
-    --------
-    >>> round(singular_value_bound(np.diag([4.0, 9.0])), 6)
-    12.5
-    """
-    values = np.linalg.eigvalsh(gram)
-    return float(np.sqrt(np.maximum(values, 0)).sum() ** 2) / len(gram)

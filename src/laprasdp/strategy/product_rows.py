@@ -22,6 +22,7 @@ from laprasdp.queries.marginal import Read
 from laprasdp.queries.query import Query
 from laprasdp.strategy.kronecker import contract, dense_counts
 from laprasdp.strategy.measurement import Measurement
+from laprasdp.strategy.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class ProductRows(Measurement):
             fits = factor.ndim == 2 and factor.shape[1] == size and factor.dtype == np.int64
             if not fits or np.abs(factor).max(initial=0) >= 2**31:
                 raise DomainError(f"the factor of {name} is no integer matrix over its levels")
-            if np.linalg.matrix_rank(factor.astype(float)) < size:
+            if not _tells_apart(factor):
                 raise DomainError(f"the factor of {name} does not tell its levels apart")
 
     @property
@@ -126,6 +127,16 @@ class ProductRows(Measurement):
 def fits_product(domain: Domain) -> bool:
     """Whether a product of strategies may be measured on a domain."""
     return domain.size <= MAX_FACTORED and max(domain.shape) <= MAX_FACTORED_LEVELS
+
+
+def _tells_apart(factor: Ints) -> bool:
+    """Whether the columns are linearly independent; at once where each level has a row of its own first."""
+    levels = factor.shape[1]
+    own = factor[:levels]
+    if len(own) == levels and np.count_nonzero(own) == levels and own.diagonal().all():
+        return True
+    with one_thread():
+        return bool(np.linalg.matrix_rank(factor.astype(float)) == levels)
 
 
 def _largest(entries: Ints) -> int:
