@@ -261,5 +261,7 @@ PLANNED = {
     "set of 27 states": ("half of the values of one attribute",),
     "delay and distance": ("a range of two attributes",),
     "repeats": ("one value of two attributes",),
+    "group by 54": ("a group of one attribute",),
+    "group by 756": ("a group of two attributes",),
 }
 MIXED, REPEATED = ("mixture",), ("repeats",)

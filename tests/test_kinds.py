@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -13,11 +14,13 @@ from test_product import FLIGHTS
 
 import laprasdp as lp
 from laprasdp.policy.catalog import policy_named
-from laprasdp.policy.kinds import ALIKE, kinds_of_query
+from laprasdp.policy.kinds import ALIKE, groups_of, kinds_of_query
 from laprasdp.policy.policy import Policy
+from laprasdp.policy.query_shapes import shapes_of
 from laprasdp.policy.rollout import play
 from laprasdp.policy.setting import Setting
 from laprasdp.privacy.gaussian import mean_absolute
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.plan import make_plan
@@ -73,7 +76,7 @@ PLANNED = {
 }
 
 
-def error(given: Policy, asked: list[Query]) -> float:
+def error(given: Policy, asked: Sequence[Query | Groups]) -> float:
     variances = [variance for variance in play(given, asked) if variance is not None]
     assert len(variances) == len(asked)
     return float(np.mean([mean_absolute(math.sqrt(variance)) for variance in variances]))
@@ -89,6 +92,38 @@ def test_twenty_unexpected_statements_are_little_worse_off_than_without_predicti
     assert with_ <= 1.05 * INDEPENDENT
     planned = {each.kind: each.mae for each in make_plan(policy(True)).kinds}[PLANNED[kind]]
     assert planned == pytest.approx(with_, rel=0.2)
+
+
+@pytest.mark.parametrize("predicted", [True, False])
+def test_the_plan_tells_what_a_group_by_will_have(predicted: bool) -> None:
+    """Of all states, and of all carriers and states, each time with another range of a third attribute."""
+    rng, axes = np.random.default_rng(11), {name: axis for axis, name in enumerate(FLIGHTS.names)}
+    planned = {each.kind: each.mae for each in make_plan(policy(predicted)).kinds}
+    for kind, names in (("one", ["ORIGIN_STATE_ABR"]), ("two", ["ORIGIN_STATE_ABR", "UNIQUE_CARRIER"])):
+        by = tuple(sorted(axes[name] for name in names))
+        places = np.arange(math.prod(SIZES[name] for name in names))
+        asked = [Groups(conjunction(ARR_DELAY=span("ARR_DELAY", rng)), by, places) for _ in range(20)]
+        found = planned[f"a group of {kind} attribute" + "s" * (kind == "two")]
+        assert found == pytest.approx(error(policy(predicted), asked), rel=0.2)
+
+
+def test_group_bys_have_a_condition_on_another_attribute_and_not_too_many_groups() -> None:
+    rng = np.random.default_rng(0)
+    found = groups_of(FLIGHTS, 20, rng)
+    assert set(found) == {"a group of one attribute", "a group of two attributes"}
+    for statements in found.values():
+        assert len(set(statements)) == len(statements) == 20
+        for groups in statements:
+            assert 1 < len(groups) <= 1_000
+            assert len(groups.whole.axes) <= 1  # none where a range is all of it
+            assert not set(groups.whole.axes) & set(groups.by)
+    alone = lp.Domain(only=lp.Integers(1, 9))
+    assert groups_of(alone, 20, rng) == {}
+    assert groups_of(lp.Domain(x=lp.Integers(1, 5_000), y=lp.Integers(1, 5_000)), 20, rng) == {}
+    both = groups_of(lp.Domain(x=lp.Integers(1, 5_000), y=lp.Booleans()), 20, rng)
+    assert [groups.by for groups in both["a group of one attribute"]] == [(1,)] * 20
+    named = shapes_of(["group-by of ARR_DELAY"])
+    assert {groups.by for groups in groups_of(FLIGHTS, 5, rng, named)["a group of ARR_DELAY"]} == {(2,)}
 
 
 @pytest.mark.parametrize("attributes", [8, 10])

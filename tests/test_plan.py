@@ -15,7 +15,8 @@ from laprasdp.policy.catalog import POLICIES, policy_named
 from laprasdp.policy.setting import Setting
 from laprasdp.queries.query import Query
 from laprasdp.stream.answer import expected_error
-from laprasdp.stream.plan import Plan, make_plan, smallest_epsilon
+from laprasdp.stream.plan import Plan, make_plan
+from laprasdp.stream.target import smallest_epsilon
 
 DOMAIN = lp.Domain(age=lp.Integers(0, 29))
 RANGES = tuple(Query.count(DOMAIN, age=range(low, low + 8)) for low in range(0, 20, 4))

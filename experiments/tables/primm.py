@@ -39,7 +39,7 @@ EXPERIMENT = Sweep(
         "S = |P| = 100, ε = 1, δ = 1e-3."
     ),
     claim=(
-        "On tables of up to a hundred cells it is better than Gaussian noise at every overlap and "
+        "On tables of up to a hundred cells its expected error is below that of Gaussian noise at every overlap and "
         "in every order, for nothing is measured after the release."
     ),
     scenarios=scenarios,

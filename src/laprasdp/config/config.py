@@ -36,13 +36,15 @@ from laprasdp.policy.stream import Stream
 from laprasdp.privacy.budget import Budget
 from laprasdp.privacy.unit import PrivacyUnit
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.sql.lookup import Lookup
 from laprasdp.sql.reader import Reader
 from laprasdp.stream.asking import Asking
 from laprasdp.stream.opening import open_session
-from laprasdp.stream.plan import Plan, make_plan, smallest_epsilon
+from laprasdp.stream.plan import Plan, make_plan
 from laprasdp.stream.predictions import read_prediction, read_predictions
+from laprasdp.stream.target import smallest_epsilon
 
 FILE = "lapras.toml"
 
@@ -157,7 +159,9 @@ class Config:
             )
         return self.ledger
 
-    def plan(self, *, predictions: bool = True, kinds: bool | Mapping[str, Sequence[Query]] = True) -> Plan:
+    def plan(
+        self, *, predictions: bool = True, kinds: bool | Mapping[str, Sequence[Query | Groups]] = True
+    ) -> Plan:
         """
         The expected errors; with windows, of the last period.  The table is not opened.
 
@@ -165,7 +169,7 @@ class Config:
         ----------
         predictions : bool
             False plans the same session without its prediction set.
-        kinds : bool or mapping of str to sequence of Query
+        kinds : bool or mapping of str to sequence of Query or Groups
             As in `make_plan`.
 
         Raises
@@ -217,7 +221,7 @@ class Config:
         Parameters
         ----------
         target_std : float
-            In records; see `laprasdp.stream.plan.smallest_epsilon`.
+            In records; see `laprasdp.stream.target.smallest_epsilon`.
         predictions : bool
             As in `plan`.
         """

@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from laprasdp.arrays import Floats
 from laprasdp.errors import ConfigError
+from laprasdp.limits import MANY
 from laprasdp.policy.query_shapes import QueryShape, counted, is_ordered
 from laprasdp.queries.domain import Domain
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
 from laprasdp.strategy.subspaces import Axes
 
@@ -78,6 +80,48 @@ def kinds_of_query(
     return {kind: queries for kind, queries in found.items() if queries} or {
         "all rows": (Query.constant(domain, 1),)
     }
+
+
+def groups_of(
+    domain: Domain, count: int, rng: np.random.Generator, shapes: Sequence[QueryShape] = ()
+) -> dict[str, tuple[Groups, ...]]:
+    """
+    Sample GROUP BYs of one and of two attributes, and of declared shapes, by the kind that each group is of.
+
+    Parameters
+    ----------
+    domain : Domain
+    count : int
+        Statements of each kind; fewer where there are no more that differ.
+    rng : Generator
+    shapes : sequence of QueryShape
+        What the stream is declared to hold.
+
+    Returns
+    -------
+    mapping of str to tuple of Groups
+        All groups of each, `limits.MANY` at most, with a condition on one more attribute: where there is
+        none, or groups are more, a kind is left out.
+    """
+    used = [axis for axis, size in enumerate(domain.shape) if size > 1]
+    sets = {GROUP + counted((wide,)): [*itertools.combinations(used, wide)] for wide in (1, 2)}
+    sets |= {name: each for name, (_, each, _) in _declared(domain, shapes).items() if name.startswith(GROUP)}
+    found: dict[str, tuple[Groups, ...]] = {}
+    for kind, every in sets.items():
+        sizes = {by: math.prod(domain.shape[axis] for axis in by) for by in every}
+        few = [by for by in every if len(by) < len(used) and sizes[by] <= MANY]
+        each: dict[Groups, None] = {}
+        for _ in range(_TRIES * count if few else 0):
+            by = few[int(rng.integers(len(few)))]
+            other = _some([axis for axis in used if axis not in by], 1, rng)
+            where = _conjunction(domain, other, _predicate, rng)
+            if not where.is_zero:
+                each[Groups(where, by, np.arange(sizes[by]))] = None
+            if len(each) == count:
+                break
+        if each:
+            found[kind] = tuple(each)
+    return found
 
 
 def shapes_of(domain: Domain, shapes: Sequence[QueryShape]) -> dict[str, QueryShape]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from laprasdp.errors import BudgetExhausted
 from laprasdp.policy.policy import Grant, Policy
+from laprasdp.queries.groups import Groups, chosen, gathered
 from laprasdp.queries.query import Query
 from laprasdp.record.entries import Release, Reply
+from laprasdp.record.estimate import Estimate
 from laprasdp.strategy.threads import one_thread
 
 
@@ -29,36 +32,39 @@ def opened(policy: Policy) -> Policy:
 
 
 @one_thread()
-def play(policy: Policy, asked: Sequence[Query]) -> list[float | None]:
+def play(policy: Policy, asked: Sequence[Query | Groups]) -> list[float | None]:
     """
-    Variance of each answer of a stream.
+    Variance of each answer of a stream; of a GROUP BY, the mean over its groups.
 
     Parameters
     ----------
     policy : Policy
         It is not changed.
-    asked : sequence of Query
+    asked : sequence of Query or Groups
 
     Returns
     -------
     list of float or None
-        None where the policy has nothing left for a query.
+        None where the policy has nothing left for a statement.
     """
     fresh, found = opened(policy), list[float | None]()
-    for query in asked:
+    for statement in asked:
+        queries = statement if isinstance(statement, Groups) else (statement,)
         while (grant := fresh.due()) is not None:
             fresh.learn(_silent(grant, opening=True))
-        estimate = fresh.recall(query)
-        measured = estimate is None
-        if estimate is None:
+        known = fresh.recall_of(queries)
+        missing = chosen(queries, [place for place, query in enumerate(queries) if known[query] is None])
+        latest: Mapping[Query, Estimate] = {}
+        if missing:
             try:
-                fresh.learn(_silent(fresh.grant([query]), opening=False))
+                fresh.learn(_silent(fresh.grant(missing), opening=False))
             except BudgetExhausted:
                 found.append(None)
                 continue
-            estimate = fresh.latest(query)
-        fresh.learn(Reply((query,), (estimate,), measured))
-        found.append(estimate.variance)
+            latest = fresh.latest_of(missing)
+        told = tuple(known[query] or latest[query] for query in queries)
+        fresh.learn(Reply(gathered(queries), told, bool(missing)))
+        found.append(math.fsum(estimate.variance for estimate in told) / len(told))
     return found
 
 

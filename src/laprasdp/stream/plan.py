@@ -6,20 +6,18 @@ It needs public settings only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from laprasdp.errors import BudgetError, ConfigError
-from laprasdp.limits import LEAST_EPSILON
-from laprasdp.policy.kinds import kind_shares, kinds_of_query
+from laprasdp.policy.kinds import groups_of, kind_shares, kinds_of_query
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.rollout import opened, play
-from laprasdp.privacy.budget import NOISE_SHARE, Budget
-from laprasdp.privacy.gaussian import epsilon_of, mean_absolute, sigma_of
+from laprasdp.privacy.gaussian import mean_absolute, sigma_of
 from laprasdp.privacy.law import expected_error
+from laprasdp.queries.groups import Groups
 from laprasdp.queries.prediction import describe
 from laprasdp.queries.query import Query
 from laprasdp.strategy.threads import one_thread
@@ -105,8 +103,8 @@ class Plan:
         What the streams say of unpredicted queries is an estimate, because it depends on which ones come.
     kinds : tuple of PlannedKind
         What unpredicted queries would see by their kind, where that matters.
-    played : mapping of str to sequence of Query
-        The queries of each kind that this was told by.
+    played : mapping of str to sequence of Query or Groups
+        The statements of each kind that this was told by.
     shapes : mapping of str to float
         The kinds that are declared, and the share of the stream that each is expected to have.
     """
@@ -122,7 +120,7 @@ class Plan:
     independent_gaussian_mae: float
     approximate: bool = False
     kinds: tuple[PlannedKind, ...] = ()
-    played: Mapping[str, Sequence[Query]] = field(default_factory=dict, repr=False)
+    played: Mapping[str, Sequence[Query | Groups]] = field(default_factory=dict, repr=False)
     shapes: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -205,7 +203,7 @@ def make_plan(
     policy: Policy,
     names: Sequence[str] = (),
     *,
-    kinds: bool | Mapping[str, Sequence[Query]] = True,
+    kinds: bool | Mapping[str, Sequence[Query | Groups]] = True,
     seed: int = 0,
 ) -> Plan:
     """
@@ -217,7 +215,7 @@ def make_plan(
         Its state before the stream.
     names : sequence of str, optional
         How to call the predicted queries, one each.
-    kinds : bool or mapping of str to sequence of Query
+    kinds : bool or mapping of str to sequence of Query or Groups
         Whether to tell unpredicted queries apart by their kind; or which ones to tell of.
     seed : int
         Orders of arrival are drawn with this seed; nothing private is simulated.
@@ -235,10 +233,12 @@ def make_plan(
     errors = [query.mae for query in predicted if query.mae]
     basic = mean_absolute(sigma_of(budget.epsilon / length, budget.delta / (length + 1), rows))
     shapes = setting.families
-    played = policy.kinds() if kinds is True else kinds or {}
+    played: Mapping[str, Sequence[Query | Groups]] = policy.kinds() if kinds is True else kinds or {}
+    rng = np.random.default_rng(seed)
     if kinds is True and shapes and not played:
-        rng = np.random.default_rng(seed)
         played = kinds_of_query(setting.domain, (), _TYPICAL, rng, shapes=shapes)
+    if kinds is True and played:
+        played = {**played, **groups_of(setting.domain, _TYPICAL, rng, shapes)}
     return Plan(
         policy.name,
         policy.accounting.name,
@@ -256,114 +256,11 @@ def make_plan(
     )
 
 
-def smallest_epsilon(make: Callable[[Budget], Plan], delta: float, target_std: float) -> float:
-    r"""
-    The smallest ε, to 1%, whose plan reaches a standard deviation.
-
-    Parameters
-    ----------
-    make : callable
-        The plan under a budget; everything else about it stays the same.
-    delta : float
-        δ of the budget.
-    target_std : float
-        In records.  It is aimed at on average over the predicted queries, `Plan.typical_std`, or over
-        typical unpredicted ones where none is predicted.
-
-    Returns
-    -------
-    float
-        Of four digits, rounded up, so that its plan reaches the target; at least `LEAST_EPSILON`.
-
-    Raises
-    ------
-    ConfigError
-        No budget of this δ reaches it, or the plan answers nothing.
-    BudgetError
-        δ allows no budget.
-
-    Notes
-    -----
-    Under Gaussian accounting allowances are shares of μ² that do not depend on the budget, and designs do
-    so only where Laplace counts are better from some ε on; else each standard deviation is c/μ, with c from
-    any one plan, and
-
-    .. math:: \mu^* = \mu\,\frac{\mathrm{std}}{\mathrm{target}}, \;\; \varepsilon^*=\varepsilon(\mu^*,\delta),
-
-    exact but for the grid of the ledger; a second plan says whether it holds.  Where it does not, and under
-    basic composition, which shares out ε, the smallest ε is bisected, in about ten plans.
-    """
-    if not (isinstance(target_std, int | float) and 0 < target_std < math.inf):
-        raise ConfigError(f"a standard deviation to aim at is a positive number, not {target_std!r}")
-    start = Budget(1.0, delta)
-    plan = make(start)
-    if plan.typical_std is None:
-        raise ConfigError(f"{plan.policy} would answer no typical query here: there is nothing to aim at")
-    most = _largest_epsilon(delta)
-    least = make(Budget(most, delta)).typical_std or math.inf
-    if least > target_std:
-        raise ConfigError(
-            f"no budget reaches a standard deviation of {target_std:g}: at δ = {delta:g}, "
-            f"ε may be at most {most:.3g}, which leaves {least:.3g}"
-        )
-    guess = plan.typical_std / target_std
-    if plan.accounting == "gaussian":
-        guess = epsilon_of(start.mu * guess, delta * (1 - NOISE_SHARE))
-        guess = min(max(guess, LEAST_EPSILON), most)
-        there = make(Budget(guess, delta)).typical_std or math.inf
-        if guess == LEAST_EPSILON or math.isclose(there, target_std, rel_tol=1e-4):
-            return min(_rounded_up(guess), most) if guess > LEAST_EPSILON else LEAST_EPSILON
-    found = _bisect(make, delta, target_std, min(max(guess, LEAST_EPSILON), most), most)
-    return min(_rounded_up(found), most) if found > LEAST_EPSILON else LEAST_EPSILON
-
-
-def _bisect(
-    make: Callable[[Budget], Plan], delta: float, target_std: float, guess: float, most: float
-) -> float:
-    """An ε that reaches the target, where `most` does, and 0.8% less does not."""
-
-    def reaches(epsilon: float) -> bool:
-        std = make(Budget(epsilon, delta)).typical_std
-        return std is not None and std <= target_std
-
-    low = high = guess
-    while high < most and not reaches(high):
-        low, high = high, min(2 * high, most)
-    while low == high > LEAST_EPSILON:
-        low = max(high / 2, LEAST_EPSILON)
-        if reaches(low):
-            high = low
-    while high > low * 1.008:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
-
-
-def _largest_epsilon(delta: float) -> float:
-    """The largest ε that a budget of this δ may have, to 0.1%; at least 1."""
-    low, high = 1.0, 2.0**21
-    while high > low * 1.001:
-        middle = math.sqrt(low * high)
-        try:
-            Budget(middle, delta)
-        except BudgetError:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _rounded_up(epsilon: float) -> float:
-    """The next number of four digits; a step of at most 0.1%."""
-    digits = 3 - math.floor(math.log10(epsilon))
-    return round(math.ceil(epsilon * (1 + 1e-6) * 10.0**digits) / 10.0**digits, digits)
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _kinds(policy: Policy, kinds: Mapping[str, Sequence[Query]]) -> tuple[PlannedKind, ...]:
+def _kinds(policy: Policy, kinds: Mapping[str, Sequence[Query | Groups]]) -> tuple[PlannedKind, ...]:
     """Every kind of unpredicted query, played to the policy by itself."""
     found = []
     before = opened(policy) if kinds else policy
