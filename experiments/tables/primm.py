@@ -39,8 +39,8 @@ EXPERIMENT = Sweep(
         "S = |P| = 100, ε = 1, δ = 1e-3."
     ),
     claim=(
-        "On tables of up to a hundred cells its expected error is below that of Gaussian noise at every overlap and "
-        "in every order, for nothing is measured after the release."
+        "On tables of up to a hundred cells its expected error is below that of Gaussian noise at "
+        "every overlap and in every order, for nothing is measured after the release."
     ),
     scenarios=scenarios,
     contenders=contenders,
