@@ -50,7 +50,7 @@ def opened(**more: object) -> lp.Session:
 
 @pytest.mark.parametrize(("delta", "pure"), [(1e-9, True), (1e-3, False)])
 def test_it_is_taken_where_a_stream_of_any_kind_is_better_off(delta: float, pure: bool) -> None:
-    """On average over the kinds, none by a fifth worse; by streams that the choice has not seen."""
+    """By the mean cube over the kinds, none by 1.3; by streams that the choice has not seen."""
     setting = Setting(SQUARE, lp.Budget(1, delta), 100)
     chosen = policy_named("primm", setting)
     assert isinstance(chosen, PrimmFactored) == pure
@@ -62,7 +62,7 @@ def test_it_is_taken_where_a_stream_of_any_kind_is_better_off(delta: float, pure
         / np.sqrt(np.array(play(product, asked), dtype=float)).mean()
         for asked in kinds.values()
     ]
-    better = max(ratios) < 1.2 and np.log(ratios).mean() < 0
+    better = max(ratios) < 1.3 and np.mean(np.array(ratios) ** 3) < 1
     assert better == pure
     if pure:
         assert min(ratios) < 0.5  # what is gained

@@ -128,10 +128,10 @@ class FactoredBelief:
         assert self._first is not None
         found: list[tuple[Law, float]] = []
         again = sum(self._weights) ** 2 / math.fsum(one**2 for one in self._weights)
-        matrices = [A @ C for A, C in zip(self._first.rows, self._spreads, strict=True)]
         for stack in self._stacks(queries):
             with blas_threads(max(self._shape)):
-                squares = self._along(stack, matrices).reshape(len(stack), -1) ** 2
+                cells = self._along(stack, self._spreads)
+                squares = self._along(cells, self._first.rows).reshape(len(stack), -1) ** 2
             parts = squares.sum(axis=1) ** 2 * again / np.einsum("ij,ij->i", squares, squares)
             sizes = np.abs(stack)
             whole = (sizes.max(axis=1) == 1) & self._counts

@@ -9,6 +9,7 @@ import numpy as np
 from laprasdp.errors import UnsupportedQuery
 from laprasdp.limits import DENSE_CELLS, MAX_CELLS, MAX_FACTORED, MAX_FACTORED_LEVELS
 from laprasdp.policy.design import Design
+from laprasdp.policy.design_factored import overall
 from laprasdp.policy.design_product import FEW, HURT
 from laprasdp.policy.policy import Policy
 from laprasdp.policy.primm_dense import PrimmDense
@@ -21,7 +22,7 @@ from laprasdp.strategy.kronecker import Marginals
 from laprasdp.strategy.measurement import Rows
 from laprasdp.strategy.product_rows import ProductRows, fits_product
 
-_MOST = 1.2
+_MOST = 1.3
 """Times the error of Gaussian noise that a pure release on many cells may have, for any kind of query."""
 
 
@@ -69,7 +70,7 @@ def _some(setting: Setting) -> Setting:
 
 def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:
     """
-    One pure release, where it is better for the geometric mean of what is asked, and for no kind much worse.
+    One pure release, where it is better by `overall`, and for no kind much worse.
 
     Or where predictions, of which nobody knows how many come true, would hurt somebody without it; or where
     nothing else is wanted.
@@ -81,7 +82,7 @@ def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:
         alone = primm(replace(setting, predictions=(), expected=()))
     before = alone if isinstance(alone, PrimmFactored) else None
     pure, ratios, shares = factored(setting, (gaussian, play), before)
-    better = only or (ratios.max() <= _MOST and shares @ np.log(ratios) <= 0)
+    better = only or (ratios.max() <= _MOST and overall(ratios, shares) <= 1)
     if before is None or (better and not only):
         return pure if better else gaussian
     kinds = before.kinds()
