@@ -165,7 +165,7 @@ def _of_either_kind(
     judged = np.array([True] * own + [family.declared for family in others])
 
     def candidate(design: Design, errors: Sequence[float]) -> _Candidate:
-        ratios = np.where(judged, np.array(errors) / known, 0.0)
+        ratios = np.where(judged, _ratios(np.array(errors), np.array(known), overlap if own else None), 0.0)
         return _Candidate(design, np.array(errors), float(ratios.max()), float(ratios[own:].max(initial=1.0)))
 
     def pure(strategy: Floats, covariance: Floats, unit: float) -> _Candidate:
@@ -241,7 +241,7 @@ def _balanced(
     found, inverse = start(cells, min(ROWS, max(1, cells // 4))), np.eye(cells)
     for steps in (60, 60, 60, 200):
         deviations = np.array([math.sqrt(float(np.sum(moment * inverse))) for moment in kinds])
-        ratios = np.where(judged, deviations / known, 1.0)
+        ratios = np.where(judged, _ratios(deviations, np.array(known), overlap if own else None), 1.0)
         parts = parts * ratios**2 / (parts @ ratios**2)
         moments = list(kinds)
         if own:
@@ -251,6 +251,15 @@ def _balanced(
         found = optimize_p_identity(np.asarray(gram), first=found, steps=steps)
         inverse = found.covariance
     return found
+
+
+def _ratios(errors: Floats, known: Floats, overlap: float | None) -> Floats:
+    """To the best that knows each kind; of a stream of it and what is predicted where that share is known."""
+    if overlap is None or len(errors) == 1:
+        return np.asarray(errors / known)
+    mixed, best = (overlap * each[0] + (1 - overlap) * each[1:] for each in (errors, known))
+    ratios = mixed / best
+    return np.array([ratios.mean(), *ratios])
 
 
 def _gaussian(
