@@ -92,8 +92,11 @@ class PrimmFactored(Primm):
 
     def deviations(self, kinds: Kinds) -> Floats:
         """(k,) mean standard deviation of each kind."""
-        each = [self._forecast.estimates(queries) for queries in kinds.values()]
-        return np.array([np.mean([math.sqrt(one[1]) for one in found if one]) for found in each])
+        return np.array([self.stds(queries).mean() for queries in kinds.values()])
+
+    def stds(self, queries: Sequence[Query]) -> Floats:
+        """(m,) standard deviation of each query, by what the release will tell or told."""
+        return np.sqrt([one[1] for one in self._forecast.estimates(queries) if one])
 
     @property
     def _forecast(self) -> FactoredBelief:
@@ -206,8 +209,8 @@ def factored(
     def candidate(factors: Sequence[Floats], bits: int) -> tuple[PrimmFactored, Floats]:
         rows = ProductRows(setting.domain, _gridded(factors, bits), bits=bits * len(factors))
         made = PrimmFactored(setting, rows)
-        errors = [*([_predicted(made, setting)] if own else []), *made.deviations(kinds)]
-        return made, np.array(errors) / goal
+        errors = [setting.importance @ made.stds(setting.predictions)] if own else []
+        return made, np.array([*errors, *made.deviations(kinds)]) / goal
 
     bits = min(_BITS, _MOST_BITS // len(setting.domain.shape))
     each = [declared.get(name, _RARELY) if declared else 1.0 for name in kinds]
