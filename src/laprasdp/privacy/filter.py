@@ -309,7 +309,7 @@ class GaussianFilter:
     @property
     def spent_units(self) -> int:
         """Largest charge of a cell so far, in units of 2⁻⁴⁰."""
-        return int(self._cells.weights.max())
+        return self._cells.largest
 
     @property
     def taken(self) -> Budget | None:

@@ -194,6 +194,11 @@ class Query:
         """Largest absolute weight of a cell: how much one row more changes the answer."""
         return int(np.abs(self.weights).max())
 
+    @cached_property
+    def largest(self) -> int:
+        """The largest weight of a cell."""
+        return int(self.weights.max())
+
     @property
     def is_zero(self) -> bool:
         """Whether the weight is 0 on every cell: no table of this domain can change the answer."""
@@ -322,6 +327,10 @@ class Query:
 
     def canonical(self) -> Query:
         """The same query with as few classes as possible."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> Query:
         result = object.__new__(Query)
         result._fill(self.domain, self.axes, self.steps, self.weights)
         return result
