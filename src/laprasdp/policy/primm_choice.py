@@ -83,13 +83,16 @@ def _unhurt(setting: Setting, gaussian: PrimmProduct) -> Policy:
     before = alone if isinstance(alone, PrimmFactored) else None
     pure, ratios, shares = factored(setting, (gaussian, play), before)
     better = only or (ratios.max() <= _MOST and overall(ratios, shares) <= 1)
-    if before is None or (better and not only):
+    if before is None:
         return pure if better else gaussian
     kinds = before.kinds()
     most = HURT * before.deviations(kinds)
+    unhurt = bool((pure.deviations(kinds) <= most).all())
+    if better and unhurt:
+        return pure
     if not only and (np.array(list(map(play, kinds.values()))) <= most).all():
         return gaussian
-    return pure if (pure.deviations(kinds) <= most).all() else PrimmFactored(setting, before.strategy)
+    return pure if unhurt else PrimmFactored(setting, before.strategy)
 
 
 def _as_released(measurement: Rows) -> Design:
