@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 TYPICAL = 100
 """Statements that a stream of unknown length is reckoned to hold at least."""
@@ -112,6 +113,7 @@ class Competitive:
         return max((1 - self.caution) * fair, min(left, self.caution * schedule))
 
 
+@lru_cache(maxsize=64)
 def _odd_harmonic(count: int) -> float:
     """``Σ 1/(2k-1)`` for k up to `count`."""
     return math.fsum(1 / (2 * k - 1) for k in range(1, count + 1))
