@@ -59,7 +59,11 @@ class MemoryTable:
     def __init__(self, domain: Domain, counts: Sequence[int], unit: PrivacyUnit | None = None) -> None:
         self.domain, self.unit = domain, unit or PrivacyUnit()
         self.counts = np.asarray(counts, dtype=np.int64)
-        self.levels = cells(domain)
 
     def marginal(self, axes: tuple[int, ...]) -> Marginal:
-        return Marginal({axis: self.levels[:, axis] for axis in axes}, self.counts)
+        others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
+        tensor = self.counts.reshape(self.domain.shape).sum(axis=others)
+        if not axes:
+            return Marginal({}, tensor.reshape(1))
+        there = tensor.nonzero()
+        return Marginal(dict(zip(axes, there, strict=True)), tensor[there])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 @dataclass(frozen=True)
 class Marginal:
     """
-    Exact counts over some attributes; combinations that do not occur are left out.
+    Exact counts over some attributes: each combination that occurs once, in ascending order of levels.
 
     Attributes
     ----------

@@ -143,9 +143,9 @@ class Marginals(Measurement):
 
         Notes
         -----
-        **Privacy.**  Assumes that `read` gives exact counts.  Guarantees the exact integers for every
-        table: counts are cut into limbs so short that no sum of products leaves int64, by a bound on the
-        factors alone; nothing depends on a private number but the values.
+        **Privacy.**  Assumes that `read` gives exact counts, ascending by levels.  Guarantees the exact
+        integers for every table: counts are cut into limbs so short that no sum of products leaves int64, by
+        a bound on the factors alone; nothing depends on a private number but the values.
         """
         return [value for axes in self.at_once for value in self.answers(axes, (), read(axes))]
 
