@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laprasdp as lp
+from laprasdp.privacy import filter as filters
 from laprasdp.privacy.accounting import BasicAccounting, GaussianAccounting, accounting_named
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS
 from laprasdp.privacy.filter import BasicCharge, BasicFilter, CellCharge, Filter, GaussianFilter
@@ -24,7 +25,9 @@ BUDGET = lp.Budget(1, 1e-3)
 @given(st.data())
 def test_cells_add_exactly_and_the_largest_decides(data: st.DataObject) -> None:
     domain = data.draw(domains)
-    spent = GaussianFilter(BUDGET, domain)
+    with pytest.MonkeyPatch.context() as patch:  # cell by cell from the start, or over classes that are found
+        patch.setattr(filters, "_FEW_CELLS", data.draw(st.sampled_from([0, 4_096])))
+        spent = GaussianFilter(BUDGET, domain)
     limit, total = BUDGET.mu_squared_units, [0] * domain.size
     for _ in range(data.draw(st.integers(1, 8))):
         amounts = data.draw(queries(domain, 0, 3))
@@ -38,7 +41,14 @@ def test_cells_add_exactly_and_the_largest_decides(data: st.DataObject) -> None:
             with pytest.raises(lp.BudgetExhausted, match="μ² would be passed"):
                 spent.spend(charge)
         assert spent.spent_units == max(total)
+    assert spent.sums["cells"] == _cells(domain, total).canonical().key
     assert spent.spent + spent.remaining == pytest.approx(limit / 2**MU_BITS, rel=1e-15)
+
+
+def _cells(domain: lp.Domain, amounts: list[int]) -> Query:
+    labels = {name: np.arange(size) for name, size in zip(domain.names, domain.shape, strict=True)}
+    every = Query(domain, labels, np.arange(domain.size).reshape(domain.shape))
+    return Query.over(domain, every.axes, every.steps, np.array(amounts)[every.weights])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["check", "spend", "record"]), st.integers(0, 2)), max_size=12))

@@ -22,8 +22,8 @@ from laprasdp.queries.query import Query
 from laprasdp.record.entries import Entry, Kept, Raise, Refusal, Release, Reply, Stamp
 from laprasdp.record.estimate import Estimate
 from laprasdp.record.format import read_entry, read_measurement, write_entry, write_measurement
-from laprasdp.record.functions import read_query, write_query
-from laprasdp.record.integers import read_integers, write_integer, write_integers
+from laprasdp.record.functions import read_queries, read_query, write_query
+from laprasdp.record.integers import read_integers, read_labels, write_integer, write_integers, write_labels
 from laprasdp.record.settings import domain_of
 from laprasdp.strategy.kronecker import design_marginals
 from laprasdp.strategy.measurement import Measurement, Rows
@@ -49,6 +49,40 @@ def test_packed_integers_are_what_the_page_says() -> None:
         int.from_bytes(words[i : i + 8], "little", signed=True) for i in range(0, len(words), 8)
     ] == values
     assert (write_integer(2**53), write_integer(-5)) == (str(2**53), -5)
+
+
+@pytest.mark.parametrize("runs", [10, 11, 400])
+def test_labels_in_few_runs_are_what_the_page_says(runs: int) -> None:
+    labels = np.arange(runs).repeat(4)[: 4 * runs - 1 if runs == 11 else None]
+    written = write_labels(labels)
+    assert (written == {"runs": [number for label in range(runs) for number in (label, 4)]}) == (runs == 10)
+    assert ("runs" in written) == (runs != 11)
+    assert read_labels(written, "a", len(labels)).tolist() == labels.tolist()
+    assert (
+        read_labels(write_integers(labels), "a", len(labels)).tolist() == labels.tolist()
+    )  # earlier ledgers
+
+
+def test_what_was_read_is_not_taken_for_what_only_looks_alike() -> None:
+    """What was read is kept by its text: 1, true and 1.0 are equal in Python."""
+    domain = lp.Domain(a=lp.Integers(0, 39))
+    query = write_query(lp.Query.count(domain, a=range(20)))
+    for _ in range(2):
+        (first,), (again,) = (read_queries({"queries": [query]}, domain) for _ in range(2))
+        assert first is again
+    for form in (
+        {**query, "weights": [True, 0]},
+        {**query, "weights": [1.0, 0]},
+        {**query, "shape": [2.0]},
+        {**query, "classes": {"a": {"runs": [False, 20, 1, 20]}}},
+        {**query, "classes": {"a": {"runs": [0, 20, 1, 19]}}},
+        {**query, "classes": {"a": {"runs": [0, 20, 1, 20, 2]}}},
+        {**query, "classes": {"a": {"runs": []}}},
+    ):
+        with pytest.raises((lp.LedgerError, ValueError, TypeError)):
+            read_queries({"queries": [form]}, domain)
+    other = lp.Domain(a=lp.Integers(1, 40))
+    assert read_queries({"queries": [query]}, other)[0].domain is other
 
 
 @given(st.data())

@@ -91,7 +91,7 @@ def _check_measurement(measurement: Measurement) -> None:
         raise LedgerError("it measures no query")
     queries = measurement.queries
     weights = [queries.whole] if isinstance(queries, Groups) else queries
-    if any(abs(int(end)) > 4 * MAX_WEIGHT for q in weights for end in _ends(q)):
+    if any(query.sensitivity > 4 * MAX_WEIGHT for query in weights):
         raise LedgerError("it measures a weight that no query has")
     if isinstance(measurement.matrix, int):
         if measurement.matrix < 1:
@@ -172,10 +172,6 @@ def _same(due: Charge, charge: Charge) -> bool:
 def _equal(one: Query, other: Query) -> bool:
     """Whether two functions of the cells are one, written alike or not."""
     alike = one.axes == other.axes and np.array_equal(one.weights, other.weights)
-    if alike and all(map(np.array_equal, one.labels, other.labels)):
+    if alike and all(a is b or np.array_equal(a, b) for a, b in zip(one.labels, other.labels, strict=True)):
         return True
     return one.canonical() == other.canonical()
-
-
-def _ends(query: Query) -> tuple[int, int]:
-    return int(query.weights.min()), int(query.weights.max())

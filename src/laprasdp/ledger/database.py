@@ -324,5 +324,5 @@ def _begin(connection: Connection, wait: float) -> None:
     if connection.get_execution_options().get(_WRITES, False):
         begin_writing(driver, wait)
     else:
-        connection.exec_driver_sql("BEGIN")
+        driver.execute("BEGIN")
         driver.execute("SELECT 1 FROM sqlite_master").close()  # SQLite opens the log when something is read

@@ -47,7 +47,8 @@ class Once:
         """
         if not isinstance(entry, Release):
             return entry
-        return replace(entry, measurement=self._known(entry.measurement))
+        known = self._known(entry.measurement)
+        return entry if known is entry.measurement else replace(entry, measurement=known)
 
     def record(self, entry: Entry) -> None:
         """Go past an entry that `known` gave."""

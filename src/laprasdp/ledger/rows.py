@@ -143,7 +143,10 @@ class Entries(Sequence[Kept]):
             return _kept(self._rows[place], self._domain)
 
     def __iter__(self) -> Iterator[Kept]:
-        return map(self.__getitem__, range(len(self._rows)))
+        for row in self._rows:
+            with self._database.told():
+                kept = _kept(row, self._domain)
+            yield kept
 
 
 def _kept(row: Row, domain: Domain) -> Kept:

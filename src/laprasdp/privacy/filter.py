@@ -18,7 +18,9 @@ from laprasdp.limits import MU_SQUARED_LIMIT
 from laprasdp.privacy.budget import DELTA_BITS, EPSILON_BITS, MU_BITS, Budget
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.query import Query
+from laprasdp.queries.runs import every_level
 
+_FEW_CELLS, _FEW_ATTRIBUTES = 4_096, 8
 _MOST = MU_SQUARED_LIMIT * 2**MU_BITS  # no budget is larger, and two such sums fit 64 bits
 
 
@@ -80,7 +82,7 @@ class CellCharge:
     @property
     def units(self) -> int:
         """The same in units of 2⁻⁴⁰."""
-        return int(self.amounts.weights.max())
+        return self.amounts.largest
 
 
 Charge = BasicCharge | CellCharge
@@ -237,8 +239,7 @@ class GaussianFilter:
     Parameters
     ----------
     budget : Budget
-    domain_wide : Query
-        What the cells are.
+    domain : Domain
 
     Notes
     -----
@@ -253,7 +254,7 @@ class GaussianFilter:
 
     def __init__(self, budget: Budget, domain: Domain) -> None:
         self._budget = budget
-        self._cells, self._draws = Query.constant(domain, 0), 0
+        self._cells, self._draws = _uncharged(domain), 0
         self._taken: Budget | None = None
         self._looked: tuple[Charge, tuple[Query, int]] | None = None  # the last charge added up, and the sum
 
@@ -335,7 +336,7 @@ class GaussianFilter:
         assert isinstance(charge, CellCharge)
         if int(charge.amounts.weights.min()) < 0 or charge.draws < 0:
             raise ValueError("a charge is never negative")
-        if int(charge.amounts.weights.max()) > _MOST:
+        if charge.units > _MOST:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
         return charged(self._cells, charge.amounts), self._draws + charge.draws
 
@@ -344,6 +345,14 @@ class GaussianFilter:
             raise BudgetExhausted("the budget has no room for this: μ² would be passed")
         if not self._budget.allows(draws):
             raise BudgetExhausted("the budget has no room for this: noise values would be passed")
+
+
+def _uncharged(domain: Domain) -> Query:
+    """Nothing charged yet: cell by cell where these are few, so that no sum has to find classes."""
+    if domain.size > _FEW_CELLS or len(domain) > _FEW_ATTRIBUTES:
+        return Query.constant(domain, 0)
+    every = tuple(map(every_level, domain.shape))
+    return Query.over(domain, tuple(range(len(every))), every, np.zeros(domain.shape, dtype=np.int64))
 
 
 def charged(cells: Query, amounts: Query) -> Query:

@@ -107,7 +107,7 @@ class Domain:
         return isinstance(other, Domain) and list(self._attributes.items()) == list(other._attributes.items())
 
     def __hash__(self) -> int:
-        return hash(tuple(self._attributes.items()))
+        return hash((self.names, self.shape))
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={attribute!r}" for name, attribute in self._attributes.items())

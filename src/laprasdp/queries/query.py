@@ -25,6 +25,7 @@ from laprasdp.queries.runs import (
     Labels,
     Runs,
     class_sizes,
+    every_level,
     first_seen,
     labels_at,
     levels_of,
@@ -189,10 +190,10 @@ class Query:
         """The attributes on which the weight depends."""
         return tuple(self.domain.names[axis] for axis in self.axes)
 
-    @property
+    @cached_property
     def sensitivity(self) -> int:
         """Largest absolute weight of a cell: how much one row more changes the answer."""
-        return int(np.abs(self.weights).max())
+        return max(int(self.weights.max()), -int(self.weights.min()))
 
     @cached_property
     def largest(self) -> int:
@@ -373,10 +374,15 @@ def _met(a: Labels, b: Labels, p: int, q: int) -> Floats:
     return np.bincount(left.astype(np.int64) * q + right, lengths, p * q).reshape(p, q).astype(float)
 
 
+def _is_every(labels: npt.NDArray[Any]) -> bool:
+    every = every_level(len(labels))
+    return labels is every or bool((labels == every).all())
+
+
 def _indexed(weights: Ints, index: Sequence[npt.NDArray[Any] | None]) -> Ints:
     """Weights indexed by joint classes; axes the query does not name have length one."""
     tensor = weights
     for axis, part in enumerate(part for part in index if part is not None):
-        if len(part) != tensor.shape[axis] or (part != np.arange(len(part))).any():  # to copy takes long
+        if len(part) != tensor.shape[axis] or not _is_every(part):  # to copy takes long
             tensor = tensor.take(part, axis)
     return tensor.reshape([1 if part is None else len(part) for part in index])

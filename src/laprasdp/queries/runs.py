@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,14 @@ def narrowed(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
 
 
+@lru_cache(maxsize=64)
+def every_level(levels: int) -> npt.NDArray[np.intp]:
+    """Labels that tell all levels apart, the same array each time: what is refined by it costs little."""
+    labels = np.arange(levels)
+    labels.setflags(write=False)
+    return labels
+
+
 def first_seen(
     labels: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -166,8 +175,12 @@ def refined(
         classes = np.arange(int((labels.values if isinstance(labels, Runs) else labels).max()) + 1)
         return labels, len(classes), classes if a is not None else None, classes if b is not None else None
     starts, (left, right) = together([a, b])
+    if starts is None and len(left) <= LONG and left is every_level(len(left)):
+        return left, len(left), left, right
     if starts is None and (first := _first_levels(left)) is not None:
         told = right[first]
+        if len(first) == len(left) <= LONG:
+            return every_level(len(left)), len(left), every_level(len(left)), told
         if np.array_equal(told[left], right):  # b tells nothing apart that a does not
             return a, len(first), np.arange(len(first)), told
     width = int(right.max()) + 1

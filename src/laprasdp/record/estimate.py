@@ -57,10 +57,9 @@ def one_by_one(measurement: Rows, noisy: Sequence[int]) -> list[Estimate]:
     measurement : Rows
     noisy : sequence of int
     """
-    values, scales = measurement.values(noisy), measurement.scales
-    variances = measurement.noise_variance / scales**2
-    each = zip((values / scales).tolist(), variances.tolist(), measurement.laws, strict=True)
-    return [Estimate(value, variance, "measured", law) for value, variance, law in each]
+    noise, values = measurement.noise_variance, measurement.values(noisy).tolist()
+    each = zip(values, measurement.scales.tolist(), measurement.laws, strict=True)
+    return [Estimate(value / scale, noise / (scale * scale), "measured", law) for value, scale, law in each]
 
 
 def joined(old: Estimate | None, new: Estimate) -> Estimate:

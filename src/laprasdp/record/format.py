@@ -98,7 +98,7 @@ def read_entry(text: str, domain: Domain) -> Kept:
     `laprasdp.ledger.claim` to say.
     """
     try:
-        form = json.loads(text, parse_constant=_no_number)
+        form = _READER.decode(text)
         if form.get("format", GROUPED) not in range(GROUPED, PRODUCT + 1):
             raise ValueError(f"it is of format {form['format']}: update laprasdp")
         at = datetime.fromisoformat(form["at"])
@@ -362,6 +362,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
+_READER = json.JSONDecoder(parse_constant=_no_number)
 _WRITE: dict[type[Entry], Callable[[Any], Form]] = {
     Release: _write_release,
     Reply: _write_reply,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from laprasdp.errors import LedgerError
@@ -10,10 +12,11 @@ from laprasdp.queries.distinct import Persons
 from laprasdp.queries.domain import Domain
 from laprasdp.queries.groups import Groups
 from laprasdp.queries.query import Query
-from laprasdp.record.integers import read_array, read_labels, write_integers, write_labels
+from laprasdp.record.integers import FormText, read_array, read_labels, write_integers, write_labels
 
 Form = dict[str, Any]
 _Wanted = TypeVar("_Wanted")
+_SMALL = 1_024  # weights of a query that is kept when it was read
 
 
 def write_query(query: Query) -> Form:
@@ -50,6 +53,11 @@ def read_query(form: Form, domain: Domain) -> Query:
     return Persons.of(found) if typed(form.get("persons", False), bool) else found
 
 
+@lru_cache(maxsize=64)  # a statement's query stands in its measurement and in its reply
+def _read_once(spelled: FormText, domain: Domain) -> Query:
+    return read_query(spelled.form, domain)
+
+
 def write_queries(queries: Sequence[Query]) -> Form:
     """
     Queries one by one; or groups of a ``whole`` that is cut ``by`` attributes of so many ``levels``.
@@ -71,7 +79,12 @@ def write_queries(queries: Sequence[Query]) -> Form:
 def read_queries(form: Form, domain: Domain) -> tuple[Query, ...] | Groups:
     """The queries of `write_queries`."""
     if "groups" not in form:
-        return tuple(read_query(query, domain) for query in typed(form["queries"], list))
+        return tuple(
+            _read_once(FormText(query), domain)
+            if math.prod(shape_of(query)) <= _SMALL
+            else read_query(query, domain)
+            for query in typed(form["queries"], list)
+        )
     groups = form["groups"]
     whole = read_query(groups["whole"], domain)
     if whole.canonical().key != whole.key:

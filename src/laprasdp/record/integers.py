@@ -17,11 +17,27 @@ import numpy as np
 import numpy.typing as npt
 
 from laprasdp.limits import MAX_LEVELS
-from laprasdp.queries.runs import Labels, Runs
+from laprasdp.queries.runs import LONG, Labels, levels_of, runs_of, unpacked
 
 _FEW = 32
 _SAFE = 2**53
 _DECIMAL = re.compile(r"-?[1-9][0-9]{15,}")
+_FEWER = 4  # times fewer runs than labels, from which on runs are written
+
+
+class FormText:
+    """A form of JSON, the same as another one of its text: what was read of it can be kept."""
+
+    __slots__ = ("_text", "form")
+
+    def __init__(self, form: Any) -> None:
+        self.form, self._text = form, repr(form)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FormText) and self._text == other._text
 
 
 def write_integer(value: int) -> int | str:
@@ -72,12 +88,14 @@ def write_labels(labels: Labels) -> list[int | str] | dict[str, Any]:
 
     Examples
     --------
-    >>> write_labels(Runs(9_000, np.array([0, 8_999]), np.array([3, 5])))
+    >>> write_labels(np.repeat([3, 5], [8_999, 1]))
     {'runs': [3, 8999, 5, 1]}
     """
-    if isinstance(labels, Runs):
-        return {"runs": write_integers(np.stack([labels.values, labels.lengths], axis=1).reshape(-1))}
-    return write_integers(labels)
+    if (levels := levels_of(labels)) > _FEW:
+        runs = runs_of(labels)
+        if _FEWER * len(runs.starts) <= levels:
+            return {"runs": write_integers(np.stack([runs.values, runs.lengths], axis=1).reshape(-1))}
+    return write_integers(unpacked(labels))
 
 
 def read_labels(form: Any, name: str, levels: int) -> npt.NDArray[Any]:
@@ -89,9 +107,7 @@ def read_labels(form: Any, name: str, levels: int) -> npt.NDArray[Any]:
     ValueError
         They are damaged, or are those of an attribute of other levels.
     """
-    if isinstance(form, dict) and "runs" not in form:
-        return _read_packed(form["zlib"], name, levels)
-    return _narrowed(read_array(form), name, levels)
+    return (_kept_labels if levels <= LONG else _read_labels)(FormText(form), name, levels)
 
 
 def read_integers(form: Any) -> list[int]:
@@ -122,10 +138,11 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
     """
     try:
         if isinstance(form, dict) and "runs" in form:
-            values, lengths = read_array(form["runs"]).reshape(-1, 2).T
-            if lengths.min() < 1 or int(lengths.sum(dtype=object)) > MAX_LEVELS:
+            numbers = read_integers(form["runs"])
+            lengths = numbers[1::2]
+            if len(numbers) % 2 or min(lengths) < 1 or sum(lengths) > MAX_LEVELS:
                 raise ValueError("these are no runs of labels")
-            return np.repeat(values, lengths)
+            return np.repeat(np.array(numbers[::2], dtype=np.int64), lengths)
         if isinstance(form, dict):
             return np.frombuffer(_unpacked(form["zlib"]), dtype="<i8")
         return np.array(read_integers(form), dtype=np.int64)
@@ -133,17 +150,16 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
         raise ValueError(str(error)) from None
 
 
-@lru_cache(maxsize=64)
-def _read_packed(text: str, name: str, levels: int) -> npt.NDArray[Any]:
-    return _narrowed(read_array({"zlib": text}), name, levels)
-
-
-def _narrowed(labels: npt.NDArray[np.int64], name: str, levels: int) -> npt.NDArray[Any]:
+def _read_labels(spelled: FormText, name: str, levels: int) -> npt.NDArray[Any]:
+    labels = read_array(spelled.form)
     if labels.shape != (levels,) or labels.min() < 0:
         raise ValueError(f"{name} has {levels} levels")
     narrow = labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
     narrow.setflags(write=False)
     return narrow
+
+
+_kept_labels = lru_cache(maxsize=64)(_read_labels)
 
 
 @lru_cache(maxsize=16)  # a statement's query stands in its measurement, its charge and its reply

@@ -231,8 +231,9 @@ class Rows(Measurement):
     def _squares(self) -> npt.NDArray[Any]:
         """Squared column norms of the integer matrix ``matrix · F``, on classes or distinct columns."""
         if self._alone is not None:
-            rows = self._alone.weights[np.newaxis]
-        elif isinstance(self.matrix, int):
+            weights = self._alone.weights
+            return weights * weights if self._alone.sensitivity < 2**31 else weights.astype(object) ** 2
+        if isinstance(self.matrix, int):
             rows = self._taken
         else:
             rows = _exact_product(self.matrix, self._columns.values)
