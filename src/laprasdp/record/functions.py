@@ -54,8 +54,8 @@ def read_query(form: Form, domain: Domain) -> Query:
 
 
 @lru_cache(maxsize=64)  # a statement's query stands in its measurement and in its reply
-def _read_once(spelled: FormText, domain: Domain) -> Query:
-    return read_query(spelled.form, domain)
+def _read_once(text: FormText, domain: Domain) -> Query:
+    return read_query(text.form, domain)
 
 
 def write_queries(queries: Sequence[Query]) -> Form:

@@ -107,7 +107,7 @@ def read_labels(form: Any, name: str, levels: int) -> npt.NDArray[Any]:
     ValueError
         They are damaged, or are those of an attribute of other levels.
     """
-    return (_kept_labels if levels <= LONG else _read_labels)(FormText(form), name, levels)
+    return _read_labels(form, name, levels) if levels > LONG else _read_once(FormText(form), name, levels)
 
 
 def read_integers(form: Any) -> list[int]:
@@ -150,8 +150,8 @@ def read_array(form: Any) -> npt.NDArray[np.int64]:
         raise ValueError(str(error)) from None
 
 
-def _read_labels(spelled: FormText, name: str, levels: int) -> npt.NDArray[Any]:
-    labels = read_array(spelled.form)
+def _read_labels(form: Any, name: str, levels: int) -> npt.NDArray[Any]:
+    labels = read_array(form)
     if labels.shape != (levels,) or labels.min() < 0:
         raise ValueError(f"{name} has {levels} levels")
     narrow = labels.astype(np.uint8 if labels.max() < 256 else np.uint32)
@@ -159,7 +159,9 @@ def _read_labels(spelled: FormText, name: str, levels: int) -> npt.NDArray[Any]:
     return narrow
 
 
-_kept_labels = lru_cache(maxsize=64)(_read_labels)
+@lru_cache(maxsize=64)  # a statement's labels stand in its query and in its charge
+def _read_once(text: FormText, name: str, levels: int) -> npt.NDArray[Any]:
+    return _read_labels(text.form, name, levels)
 
 
 @lru_cache(maxsize=16)  # a statement's query stands in its measurement, its charge and its reply
